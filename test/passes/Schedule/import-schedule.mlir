@@ -70,72 +70,41 @@
 // WIDE: pipeline.all_reduce @s0.replicas
 // WIDE-NEXT: pipeline.run @s0.U
 
+// A file, how many replicas its stages have, and of how many microbatches.
 // DEFINE: %{replicas} = 1
 // DEFINE: %{microbatches} = 2
-// DEFINE: %{refused} =
-// DEFINE: %{refuse} = not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=%{microbatches} \
-// DEFINE:   --pipeline-import-schedule='file=%t/%{refused}.csv replicas=%{replicas}' \
-// DEFINE:   --pipeline-assign-versions --pipeline-order-transfers 2>&1 | \
-// DEFINE:   FileCheck %s --check-prefix
-// REDEFINE: %{refused} = circle
-// RUN: %{refuse} CIRCLE
-// REDEFINE: %{refused} = order
-// RUN: %{refuse} ORDER
-// REDEFINE: %{refused} = again
-// RUN: %{refuse} AGAIN
-// REDEFINE: %{refused} = twice
-// RUN: %{refuse} TWICE
-// REDEFINE: %{refused} = word
-// RUN: %{refuse} WORD
-// REDEFINE: %{refused} = pair
-// RUN: %{refuse} PAIR
-// REDEFINE: %{refused} = part
-// RUN: %{refuse} PART
+// DEFINE: %{rejects} = %each 'not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=%{microbatches} \
+// DEFINE:   --pipeline-import-schedule="file=%t/{flags}.csv replicas=%{replicas}" \
+// DEFINE:   --pipeline-assign-versions --pipeline-order-transfers 2>&1 | FileCheck %s --check-prefix={name}'
+// RUN: %{rejects} circle order again twice word pair part number stages empty none
 // REDEFINE: %{microbatches} = 1
-// REDEFINE: %{refused} = missing
-// RUN: %{refuse} MISSING
+// RUN: %{rejects} missing
 // REDEFINE: %{microbatches} = 2
-// REDEFINE: %{refused} = number
-// RUN: %{refuse} NUMBER
-// REDEFINE: %{refused} = stages
-// RUN: %{refuse} STAGES
-// REDEFINE: %{refused} = empty
-// RUN: %{refuse} EMPTY
-// REDEFINE: %{refused} = none
-// RUN: %{refuse} NONE
 // REDEFINE: %{replicas} = 2
-// REDEFINE: %{refused} = mixed
-// RUN: %{refuse} MIXED
-// REDEFINE: %{refused} = elsewhere
-// RUN: %{refuse} ELSEWHERE
-// REDEFINE: %{refused} = late
-// RUN: %{refuse} LATE
-// REDEFINE: %{refused} = odd
-// RUN: %{refuse} ODD
+// RUN: %{rejects} mixed elsewhere late odd
 // REDEFINE: %{replicas} = 2,1
-// REDEFINE: %{refused} = mixed
-// RUN: %{refuse} WIDTHS
+// RUN: %{rejects} 'widths: mixed'
 // RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=3 --pipeline-import-schedule=file=%t/v.csv 2>&1 | FileCheck %s --check-prefix=COUNT
 
-// CIRCLE: error: 'pipeline.schedule' op cannot be given its transfers: run @s0.B of microbatch 0 on device 0 and run @s1.F of microbatch 1 on device 1 wait for each other
-// CIRCLE: note: device 0: @s0.F[0] | @s0.B[0] waits for @s1.B[0] of device 1
-// CIRCLE: note: device 1: @s1.F[0] | @s1.F[1] waits for @s0.F[1] of device 0
-// ORDER: error: schedule file {{.*}}: row 1, cell 1 ('0F1'): microbatch 0 is due; a stage's microbatches run in order
-// AGAIN: error: schedule file {{.*}}: row 1, cell 4 ('0B1') is there already
-// TWICE: error: schedule file {{.*}}: row 2, cell 2 ('0B0'): stage 0 is in row 1 already; without --replicas, a stage has one device
-// WORD: error: schedule file {{.*}}: row 1, cell 2 ('0X0') is no action; actions are stage, letter, microbatch, as in 2F0, or transfers, as in 2SEND_F0
-// PAIR: error: schedule file {{.*}}: row 1, cell 2 ('(0F1;0B0)TOGETHER') is no action: a pair is written (0F1;3B0)OVERLAP_F_B
-// MISSING: error: schedule file {{.*}}: row 3: stage 2 runs B for 0 of 1 microbatches
-// PART: error: schedule file {{.*}}: stage 0 runs backward for 1 of 2 microbatches
-// NUMBER: error: schedule file {{.*}}: row 1, cell 1 ('0F') is without a microbatch
-// STAGES: error: schedule file {{.*}} has 2 stages, the program 4
-// EMPTY: error: schedule file {{.*}}: there is no action
-// NONE: error: schedule file {{.*}}none.csv: No such file or directory
-// MIXED: error: schedule file {{.*}}: row 1, cell 2 ('0F1'): microbatch 1 is for replica 1 of 2 of stage 0, and the row is replica 0
-// ELSEWHERE: error: schedule file {{.*}}: row 2, cell 1 ('0F2'): microbatch 2 is for replica 0 of 2 of stage 0, which is in row 1
-// LATE: error: schedule file {{.*}}: row 1, cell 1 ('0F2'): microbatch 0 is due; a stage's microbatches run in order
-// ODD: error: schedule file {{.*}}: it has 3 microbatches, no multiple of the 2 replicas of stage 0
-// WIDTHS: error: schedule file {{.*}}: it has 1 stages, and there are 2 numbers of replicas
+// circle: error: 'pipeline.schedule' op cannot be given its transfers: run @s0.B of microbatch 0 on device 0 and run @s1.F of microbatch 1 on device 1 wait for each other
+// circle: note: device 0: @s0.F[0] | @s0.B[0] waits for @s1.B[0] of device 1
+// circle: note: device 1: @s1.F[0] | @s1.F[1] waits for @s0.F[1] of device 0
+// order: error: schedule file {{.*}}: row 1, cell 1 ('0F1'): microbatch 0 is due; a stage's microbatches run in order
+// again: error: schedule file {{.*}}: row 1, cell 4 ('0B1') is there already
+// twice: error: schedule file {{.*}}: row 2, cell 2 ('0B0'): stage 0 is in row 1 already; without --replicas, a stage has one device
+// word: error: schedule file {{.*}}: row 1, cell 2 ('0X0') is no action; actions are stage, letter, microbatch, as in 2F0, or transfers, as in 2SEND_F0
+// pair: error: schedule file {{.*}}: row 1, cell 2 ('(0F1;0B0)TOGETHER') is no action: a pair is written (0F1;3B0)OVERLAP_F_B
+// missing: error: schedule file {{.*}}: row 3: stage 2 runs B for 0 of 1 microbatches
+// part: error: schedule file {{.*}}: stage 0 runs backward for 1 of 2 microbatches
+// number: error: schedule file {{.*}}: row 1, cell 1 ('0F') is without a microbatch
+// stages: error: schedule file {{.*}} has 2 stages, the program 4
+// empty: error: schedule file {{.*}}: there is no action
+// none: error: schedule file {{.*}}none.csv: No such file or directory
+// mixed: error: schedule file {{.*}}: row 1, cell 2 ('0F1'): microbatch 1 is for replica 1 of 2 of stage 0, and the row is replica 0
+// elsewhere: error: schedule file {{.*}}: row 2, cell 1 ('0F2'): microbatch 2 is for replica 0 of 2 of stage 0, which is in row 1
+// late: error: schedule file {{.*}}: row 1, cell 1 ('0F2'): microbatch 0 is due; a stage's microbatches run in order
+// odd: error: schedule file {{.*}}: it has 3 microbatches, no multiple of the 2 replicas of stage 0
+// widths: error: schedule file {{.*}}: it has 1 stages, and there are 2 numbers of replicas
 // COUNT: error: schedule file {{.*}} has 2 microbatches, not 3
 
 //--- v.csv
