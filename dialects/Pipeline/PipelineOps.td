@@ -438,6 +438,11 @@ def Pipeline_ReadOp : Pipeline_Op<"read", [InTask, Pipeline_ReadsState]> {
   let arguments = (ins FlatSymbolRefAttr:$variable,
                        OptionalAttr<NonNegative>:$lag);
   let results = (outs Pipeline_Tensor:$value);
+  let builders = [OpBuilder<(ins "VariableOp":$variable,
+                                 CArg<"::mlir::IntegerAttr", "{}">:$lag), [{
+    build($_builder, $_state, variable.getTensorType(),
+          FlatSymbolRefAttr::get(variable), lag);
+  }]>];
   let assemblyFormat = [{
     $variable (`lag` `(` $lag^ `)`)? attr-dict `:` type($value)
   }];
@@ -461,6 +466,10 @@ def Pipeline_WriteOp : Pipeline_Op<"write", [InTask, Pipeline_WritesState]> {
     - **C16**: the type is that of the variable.
   }];
   let arguments = (ins Pipeline_Tensor:$value, FlatSymbolRefAttr:$variable);
+  let builders = [OpBuilder<(ins "::mlir::Value":$value,
+                                 "VariableOp":$variable), [{
+    build($_builder, $_state, value, FlatSymbolRefAttr::get(variable));
+  }]>];
   let assemblyFormat = "$value `to` $variable attr-dict `:` type($value)";
 }
 

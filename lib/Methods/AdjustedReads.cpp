@@ -261,7 +261,7 @@ LogicalResult StageAdjuster::predict(ArrayRef<TaskOp> readers, double steps,
     Value moved = PredictOp::create(builder, at, variable.getType(),
                                     update.after, direction, scalars[0],
                                     builder.getF64FloatAttr(steps));
-    WriteOp::create(builder, at, moved, FlatSymbolRefAttr::get(variable));
+    WriteOp::create(builder, at, moved, variable);
     redirect(readers, update.parameter, variable);
     if (!keeps)
       continue;
@@ -290,8 +290,7 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
 
       // 1. The update keeps the average of its own steps.
       builder.setInsertionPoint(update.call);
-      Value old = ReadOp::create(builder, loc, delta.getTensorType(),
-                                 FlatSymbolRefAttr::get(delta), IntegerAttr());
+      Value old = ReadOp::create(builder, loc, delta);
       auto callee = symbols.lookup<func::FuncOp>(update.call.getCallee());
       unsigned before = llvm::find(update.call.getOperands(), update.before) -
                         update.call.getOperands().begin();
@@ -317,14 +316,14 @@ LogicalResult StageAdjuster::compensate(ArrayRef<TaskOp> readers, double tau,
       // 2. What the backward sees.
       Value newDelta = call.getResults().back();
       builder.setInsertionPointToEnd(&stage.update.getBody().front());
-      WriteOp::create(builder, loc, newDelta, FlatSymbolRefAttr::get(delta));
+      WriteOp::create(builder, loc, newDelta, delta);
       Value seen = CompensateOp::create(builder, loc, adjusted.getType(),
                                         call.getResult(after), newDelta,
                                         builder.getF64FloatAttr(tau));
       if (from > 0)
         seen.getDefiningOp()->setDiscardableAttr(
             kCompensatesFromAttr, builder.getI64IntegerAttr(from));
-      WriteOp::create(builder, loc, seen, FlatSymbolRefAttr::get(adjusted));
+      WriteOp::create(builder, loc, seen, adjusted);
       redirect(readers, update.parameter, adjusted);
     }
   return success();
@@ -377,14 +376,13 @@ LogicalResult StageAdjuster::blend(ArrayRef<TaskOp> readers, int64_t lag,
   for (WeightUpdate &update : updates) {
     Location at = update.call.getLoc();
     builder.setInsertionPoint(update.call);
-    Value older = ReadOp::create(builder, at, update.parameter.getTensorType(),
-                                 FlatSymbolRefAttr::get(update.parameter),
+    Value older = ReadOp::create(builder, at, update.parameter,
                                  builder.getI64IntegerAttr(lag));
     builder.setInsertionPointToEnd(block);
     Value blended =
         BlendOp::create(builder, at, update.after, older, significance);
     VariableOp variable = addVariable(update, "blended", /*isWeight=*/true);
-    WriteOp::create(builder, at, blended, FlatSymbolRefAttr::get(variable));
+    WriteOp::create(builder, at, blended, variable);
     redirect(readers, update.parameter, variable);
   }
   return success();

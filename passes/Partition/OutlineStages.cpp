@@ -335,9 +335,7 @@ void Outliner::createTask(StagePart &part, unsigned index) {
     VariableOp variable = getVariable(argument, part.stage);
     Value &read = reads[variable];
     if (!read)
-      read = ReadOp::create(body, program.getRead(argument).getLoc(),
-                            variable.getTensorType(),
-                            FlatSymbolRefAttr::get(variable), nullptr);
+      read = ReadOp::create(body, program.getRead(argument).getLoc(), variable);
     operands.push_back(read);
   }
   auto call = func::CallOp::create(body, loc, part.function, operands);

@@ -368,12 +368,10 @@ LogicalResult GatherStatisticsPass::gather(WriteOp write) {
   SmallVector<VariableOp> both = {variable, rows};
   SmallVector<Value> operands;
   for (VariableOp each : both)
-    operands.push_back(ReadOp::create(builder, loc, each.getTensorType(),
-                                      FlatSymbolRefAttr::get(each),
-                                      IntegerAttr()));
+    operands.push_back(ReadOp::create(builder, loc, each));
   auto folded = func::CallOp::create(builder, loc, fold, operands);
   for (auto [each, value] : llvm::zip_equal(both, folded.getResults()))
-    WriteOp::create(builder, loc, value, FlatSymbolRefAttr::get(each));
+    WriteOp::create(builder, loc, value, each);
 
   // 3. The backward fills the rows of its microbatch.
   ChannelOp channel = sendFromForward(write, function, *moves);
@@ -384,14 +382,12 @@ LogicalResult GatherStatisticsPass::gather(WriteOp write) {
       llvm::to_vector(channel.getTypes().getAsValueRange<TypeAttr>()),
       FlatSymbolRefAttr::get(channel));
   operands.assign(take.getValues().begin(), take.getValues().end());
-  operands.push_back(ReadOp::create(
-      builder, loc, type, FlatSymbolRefAttr::get(rows), IntegerAttr()));
+  operands.push_back(ReadOp::create(builder, loc, rows));
   operands.push_back(arith::RemUIOp::create(
       builder, loc, backward.getCounter(),
       arith::ConstantIndexOp::create(builder, loc, microbatches)));
   auto noted = func::CallOp::create(
       builder, loc, getNote(loc, take.getResultTypes(), type), operands);
-  WriteOp::create(builder, loc, noted.getResult(0),
-                  FlatSymbolRefAttr::get(rows));
+  WriteOp::create(builder, loc, noted.getResult(0), rows);
   return success();
 }

@@ -277,9 +277,7 @@ void ClipGradientsPass::addNorm(Member &member, int64_t count) {
   SmallVector<Value> operands;
   for (const Summands &summands : member.gradients)
     for (VariableOp gradient : summands)
-      operands.push_back(
-          ReadOp::create(builder, gradient.getLoc(), gradient.getTensorType(),
-                         FlatSymbolRefAttr::get(gradient), IntegerAttr()));
+      operands.push_back(ReadOp::create(builder, gradient.getLoc(), gradient));
   func::FuncOp function = createFunction(
       stage.getSymName() + ".norm",
       builder.getFunctionType(ValueRange(operands).getTypes(), type));
@@ -288,7 +286,7 @@ void ClipGradientsPass::addNorm(Member &member, int64_t count) {
       body, loc, emitSquares(body, loc, member, function.getArguments()));
   Value made =
       func::CallOp::create(builder, loc, function, operands).getResult(0);
-  WriteOp::create(builder, loc, made, FlatSymbolRefAttr::get(member.squares));
+  WriteOp::create(builder, loc, made, member.squares);
 }
 
 /// The norm tasks of the stages that are clipped together.
@@ -402,14 +400,12 @@ LogicalResult ClipGradientsPass::scaleGradients(Member &member) {
 
   // 1. The factor.
   Type type = member.squares.getTensorType();
-  Value squares =
-      ReadOp::create(builder, loc, type, FlatSymbolRefAttr::get(member.squares),
-                     IntegerAttr());
+  Value squares = ReadOp::create(builder, loc, member.squares);
   Value factor =
       func::CallOp::create(builder, loc, getFactor(type), squares).getResult(0);
   VariableOp variable = createScalar(member.stage, "clip_factor",
                                      cast<RankedTensorType>(factor.getType()));
-  WriteOp::create(builder, loc, factor, FlatSymbolRefAttr::get(variable));
+  WriteOp::create(builder, loc, factor, variable);
 
   // 2. Every update takes it, after the sum of several gradients.
   llvm::DenseSet<Value> sums;

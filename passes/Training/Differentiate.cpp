@@ -337,8 +337,7 @@ void DifferentiatePass::addTask(ForwardStage &stage, unsigned number,
         .getValues();
   };
   auto read = [&](VariableOp variable) {
-    return ReadOp::create(builder, loc, variable.getTensorType(),
-                          FlatSymbolRefAttr::get(variable), IntegerAttr());
+    return ReadOp::create(builder, loc, variable);
   };
 
   // 1. What comes in.
@@ -389,5 +388,5 @@ void DifferentiatePass::addTask(ForwardStage &stage, unsigned number,
   for (auto [index, gradient] : llvm::enumerate(gradients))
     WriteOp::create(builder, loc,
                     call.getResult(backward.firstAccumulatorResult + index),
-                    FlatSymbolRefAttr::get(gradient));
+                    gradient);
 }

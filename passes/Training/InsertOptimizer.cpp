@@ -347,9 +347,7 @@ Value InsertOptimizerPass::readSum(OpBuilder &builder,
                                    ArrayRef<VariableOp> gradients) {
   SmallVector<Value> values;
   for (VariableOp gradient : gradients)
-    values.push_back(
-        ReadOp::create(builder, gradient.getLoc(), gradient.getTensorType(),
-                       FlatSymbolRefAttr::get(gradient), IntegerAttr()));
+    values.push_back(ReadOp::create(builder, gradient.getLoc(), gradient));
   if (values.size() == 1)
     return values.front();
   VariableOp first = gradients.front();
@@ -359,8 +357,7 @@ Value InsertOptimizerPass::readSum(OpBuilder &builder,
   for (auto [index, zero] :
        llvm::drop_begin(llvm::enumerate(call.getResults()))) {
     VariableOp gradient = gradients[index];
-    WriteOp::create(builder, gradient.getLoc(), zero,
-                    FlatSymbolRefAttr::get(gradient));
+    WriteOp::create(builder, gradient.getLoc(), zero, gradient);
   }
   return call.getResult(0);
 }
@@ -445,13 +442,11 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
       variables.push_back(createAverage(parameter));
     SmallVector<Value> operands;
     for (VariableOp variable : variables)
-      operands.push_back(variable == gradient
-                             ? readSum(builder, summed)
-                             : ReadOp::create(builder, parameter.getLoc(),
-                                              variable.getTensorType(),
-                                              FlatSymbolRefAttr::get(variable),
-                                              IntegerAttr())
-                                   .getValue());
+      operands.push_back(
+          variable == gradient
+              ? readSum(builder, summed)
+              : ReadOp::create(builder, parameter.getLoc(), variable)
+                    .getValue());
     auto scale = parameter->getAttrOfType<FloatAttr>(kRateScaleAttr);
     Group group = parameter->hasAttr(kNoDecayAttr) ? kDoesNotDecay : kDecays;
     llvm::append_range(operands,
@@ -464,8 +459,7 @@ LogicalResult InsertOptimizerPass::addTask(StageOp stage,
     if (isOverwritten)
       llvm::erase(variables, gradient);
     for (auto [variable, result] : llvm::zip(variables, call.getResults()))
-      WriteOp::create(builder, parameter.getLoc(), result,
-                      FlatSymbolRefAttr::get(variable));
+      WriteOp::create(builder, parameter.getLoc(), result, variable);
   }
   return success();
 }

@@ -348,8 +348,7 @@ LogicalResult LowerPrecisionPass::addMaster(TaskOp update, WriteOp write,
       replaceUpdateCall(call, extended, ValueRange(), ValueRange());
   write.setVariableAttr(FlatSymbolRefAttr::get(master));
   builder.setInsertionPointAfter(write);
-  WriteOp::create(builder, write.getLoc(), made.getResults().back(),
-                  FlatSymbolRefAttr::get(parameter));
+  WriteOp::create(builder, write.getLoc(), made.getResults().back(), parameter);
   return success();
 }
 
