@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Autodiff/Rules.h"
+#include "penstock/Support/Structured.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -31,17 +32,11 @@ static Value createContraction(OpBuilder &builder, Location loc,
                builder, loc, TypeRange(destination.getType()), inputs,
                ValueRange(destination), builder.getAffineMapArrayAttr(maps))
         .getResult(0);
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(destination.getType()), inputs,
-             ValueRange(destination), maps, iterators,
-             [](OpBuilder &body, Location loc, ValueRange elements) {
-               Value product =
-                   arith::MulFOp::create(body, loc, elements[0], elements[1]);
-               Value sum =
-                   arith::AddFOp::create(body, loc, elements[2], product);
-               linalg::YieldOp::create(body, loc, sum);
-             })
-      .getResult(0);
+  return Structured(builder, loc)
+      .generic(inputs, destination, maps, iterators,
+               [](Scalars &s, ValueRange elements) {
+                 return s.add(elements[2], s.mul(elements[0], elements[1]));
+               });
 }
 
 /// dA = dC . B and dB = A . dC over the same iteration space, into the

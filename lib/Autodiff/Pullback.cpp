@@ -7,10 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Autodiff/Pullback.h"
+#include "penstock/Support/Structured.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -30,36 +28,21 @@ void penstock::forEachUsedValue(Operation *op,
 
 Value penstock::createZeros(OpBuilder &builder, Location loc,
                             RankedTensorType type) {
-  Value zero = arith::ConstantOp::create(
-      builder, loc, builder.getZeroAttr(type.getElementType()));
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  return linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+  return Structured(builder, loc).filled(type, 0.0);
 }
 
 Value penstock::createSum(OpBuilder &builder, Location loc, Value left,
                           Value right, bool inPlace) {
   auto type = cast<RankedTensorType>(left.getType());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  SmallVector<utils::IteratorType> iterators(type.getRank(),
-                                             utils::IteratorType::parallel);
-  SmallVector<Value> inputs;
-  Value destination = left;
-  if (!inPlace) {
-    inputs.push_back(left);
-    destination = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  }
-  inputs.push_back(right);
-  SmallVector<AffineMap> maps(inputs.size() + 1, identity);
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(type), inputs, ValueRange(destination),
-             maps, iterators,
-             [&](OpBuilder &body, Location loc, ValueRange arguments) {
-               Value first = inPlace ? arguments[1] : arguments[0];
-               Value second = inPlace ? arguments[0] : arguments[1];
-               Value sum = arith::AddFOp::create(body, loc, first, second);
-               linalg::YieldOp::create(body, loc, sum);
-             })
-      .getResult(0);
+  Structured s(builder, loc);
+  if (!inPlace)
+    return s.elementwise(type, {left, right}, [](Scalars &s, ValueRange in) {
+      return s.add(in[0], in[1]);
+    });
+  int64_t rank = type.getRank();
+  return s.generic(
+      right, left, {s.identity(rank), s.identity(rank)}, s.parallel(rank),
+      [](Scalars &s, ValueRange in) { return s.add(in[1], in[0]); });
 }
 
 bool Pullback::mixesDataAndParameters(Operation *op) const {

@@ -11,8 +11,7 @@
 #include "lib/Autodiff/BodyPullback.h"
 #include "lib/Autodiff/Rules.h"
 #include "penstock/Support/Assert.h"
-
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "penstock/Support/Structured.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -71,13 +70,8 @@ Value emitMeasure(linalg::LinalgOp op, OpOperand *out, Pullback &pullback,
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getTiedOpResult(out).getType());
   Type element = type.getElementType();
-  Value start = arith::ConstantOp::create(
-      builder, loc, builder.getFloatAttr(element, byProduct ? 1 : 0));
   Value destination =
-      linalg::FillOp::create(
-          builder, loc, start,
-          Value(tensor::EmptyOp::create(builder, loc, type, ValueRange())))
-          .getResult(0);
+      Structured(builder, loc).filled(type, byProduct ? 1.0 : 0.0);
   auto block = std::make_unique<Block>();
   OpBuilder bodyBuilder(op.getContext());
   bodyBuilder.setInsertionPointToEnd(block.get());

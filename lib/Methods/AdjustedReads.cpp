@@ -10,9 +10,7 @@
 
 #include "dialects/Pipeline/Signatures.h"
 #include "penstock/Optimizers/UpdateFunction.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "penstock/Support/Structured.h"
 
 #include <cmath>
 
@@ -164,21 +162,15 @@ func::FuncOp StageAdjuster::getDirectionFunction(RankedTensorType type,
   SmallVector<Value> numbers;
   for (Value rate : values.drop_front(tensors))
     numbers.push_back(f.from(rate));
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  auto generic = linalg::GenericOp::create(
-      builder, loc, TypeRange(type), values.take_front(tensors), empty,
-      SmallVector<AffineMap>(tensors + 1,
-                             builder.getMultiDimIdentityMap(type.getRank())),
-      SmallVector<utils::IteratorType>(type.getRank(),
-                                       utils::IteratorType::parallel),
-      [&](OpBuilder &body, Location loc, ValueRange elements) {
-        Arithmetic f{body, loc, type.getElementType()};
-        linalg::YieldOp::create(
-            body, loc,
-            optimizer.emitDirection(f, elements[0],
-                                    elements.slice(1, tensors - 1), numbers));
-      });
-  func::ReturnOp::create(builder, loc, generic.getResults());
+  Value direction =
+      Structured(builder, loc)
+          .elementwise(type, values.take_front(tensors),
+                       [&](Scalars &s, ValueRange elements) {
+                         return optimizer.emitDirection(
+                             {s, type.getElementType()}, elements[0],
+                             elements.slice(1, tensors - 1), numbers);
+                       });
+  func::ReturnOp::create(builder, loc, direction);
   auto term = [&](Role role) {
     return RoleAttr::get(module.getContext(), role);
   };

@@ -10,10 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OptimizerTable.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "penstock/Support/Structured.h"
 
 #include <cmath>
 
@@ -52,44 +49,31 @@ struct Loops {
   Value sum(ValueRange inputs, ArrayRef<AffineMap> inputMaps,
             ArrayRef<int64_t> dropped, Type element, Emit emit) const {
     RankedTensorType result = typeWithout(dropped).clone(element);
-    Value zero =
-        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
-    Value empty = tensor::EmptyOp::create(builder, loc, result, ValueRange());
-    Value start =
-        linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+    Structured s(builder, loc);
+    Value zero = s.constant(element, 0);
     SmallVector<AffineMap> maps(inputMaps);
     maps.push_back(without(dropped));
-    SmallVector<utils::IteratorType> kinds(rank(),
-                                           utils::IteratorType::parallel);
+    Structured::Iterators kinds = Structured::parallel(rank());
     for (int64_t dim : dropped)
       kinds[dim] = utils::IteratorType::reduction;
-    return linalg::GenericOp::create(
-               builder, loc, TypeRange(result), inputs, start, maps, kinds,
-               [&](OpBuilder &body, Location at, ValueRange elements) {
-                 Arithmetic f{body, at, element};
-                 Value term = emit(Arithmetic{body, at, type.getElementType()},
-                                   elements.drop_back());
-                 linalg::YieldOp::create(body, at,
-                                         f.add(elements.back(), f.from(term)));
-               })
-        .getResult(0);
+    return s.generic(
+        inputs, s.filled(result, zero), maps, kinds,
+        [&](Scalars &s, ValueRange elements) {
+          Value term =
+              emit(Arithmetic{s, type.getElementType()}, elements.drop_back());
+          return s.add(elements.back(), Arithmetic{s, element}.from(term));
+        });
   }
 
   /// Writes `emit` of the inputs and of each element of `target` to it.
   template <typename Emit>
   Value map(ValueRange inputs, Value target, Emit emit) const {
     SmallVector<AffineMap> maps(inputs.size() + 1, identity());
-    return linalg::GenericOp::create(
-               builder, loc, target.getType(), inputs, target, maps,
-               SmallVector<utils::IteratorType>(rank(),
-                                                utils::IteratorType::parallel),
-               [&](OpBuilder &body, Location at, ValueRange elements) {
-                 linalg::YieldOp::create(
-                     body, at,
-                     emit(Arithmetic{body, at, type.getElementType()},
-                          elements));
-               })
-        .getResult(0);
+    return Structured(builder, loc)
+        .generic(inputs, target, maps, Structured::parallel(rank()),
+                 [&](Scalars &s, ValueRange elements) {
+                   return emit(Arithmetic{s, type.getElementType()}, elements);
+                 });
   }
 
   /// The sum of all elements, in double precision: of rows first, which are
@@ -258,25 +242,25 @@ UpdateTensors Adafactor::emitTensors(OpBuilder &builder, Location loc,
         return f.mul(direction, direction);
       });
   Value weights = loops.sumAll(weight, loops.identity(), square);
-  auto scalar = RankedTensorType::get({}, element);
-  Value empty = tensor::EmptyOp::create(builder, loc, scalar, ValueRange());
-  AffineMap one = builder.getMultiDimIdentityMap(0);
-  auto length = linalg::GenericOp::create(
-      builder, loc, TypeRange(scalar), ValueRange{directions, weights}, empty,
-      ArrayRef<AffineMap>{one, one, one}, ArrayRef<utils::IteratorType>(),
-      [&](OpBuilder &body, Location at, ValueRange elements) {
-        Arithmetic f{body, at, body.getF64Type()};
-        double root = std::sqrt(static_cast<double>(type.getNumElements()));
-        auto emitMean = [&](Value sum, double scale) {
-          return f.div(f.sqrt(sum), f.constant(root * scale));
-        };
-        Value size = f.max(f.constant(leastScale), emitMean(elements[1], 1));
-        Value bound = f.max(f.constant(1), emitMean(elements[0], clipping));
-        Value step = f.div(f.mul(size, f.from(rates[0])), bound);
-        linalg::YieldOp::create(body, at,
-                                Arithmetic{body, at, element}.from(step));
-      });
-  result.inputs.push_back(length.getResult(0));
+  Value length =
+      Structured(builder, loc)
+          .elementwise(
+              RankedTensorType::get({}, element), {directions, weights},
+              [&](Scalars &s, ValueRange elements) {
+                Arithmetic f{s, s.builder.getF64Type()};
+                double root =
+                    std::sqrt(static_cast<double>(type.getNumElements()));
+                auto emitMean = [&](Value sum, double scale) {
+                  return f.div(f.sqrt(sum), f.constant(root * scale));
+                };
+                Value size =
+                    f.max(f.constant(leastScale), emitMean(elements[1], 1));
+                Value bound =
+                    f.max(f.constant(1), emitMean(elements[0], clipping));
+                Value step = f.div(f.mul(size, f.from(rates[0])), bound);
+                return Arithmetic{s, element}.from(step);
+              });
+  result.inputs.push_back(length);
   result.maps.push_back(
       loops.without(llvm::to_vector(llvm::seq<int64_t>(0, rank))));
   return result;

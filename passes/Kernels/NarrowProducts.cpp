@@ -13,6 +13,7 @@
 #include "passes/Kernels/LibraryConvolutions.h"
 #include "passes/Kernels/Passes.h"
 #include "passes/Kernels/Widening.h"
+#include "penstock/Support/Structured.h"
 #include "penstock/Target/Target.h"
 
 #include "mlir/IR/Matchers.h"
@@ -31,22 +32,14 @@ namespace {
 Value extend(OpBuilder &builder, Location loc, Value value, Value sum = {}) {
   auto type =
       cast<RankedTensorType>(value.getType()).clone(builder.getF32Type());
-  Value output =
-      sum ? sum : tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(type), value, output,
-             ArrayRef<AffineMap>{identity, identity},
-             SmallVector<utils::IteratorType>(type.getRank(),
-                                              utils::IteratorType::parallel),
-             [&](OpBuilder &body, Location at, ValueRange elements) {
-               Value result = arith::ExtFOp::create(body, at, body.getF32Type(),
-                                                    elements[0]);
-               if (sum)
-                 result = arith::AddFOp::create(body, at, elements[1], result);
-               linalg::YieldOp::create(body, at, result);
-             })
-      .getResult(0);
+  Structured s(builder, loc);
+  int64_t rank = type.getRank();
+  return s.generic(
+      value, sum ? sum : s.empty(type), {s.identity(rank), s.identity(rank)},
+      s.parallel(rank), [&](Scalars &s, ValueRange elements) {
+        Value wide = s.make<arith::ExtFOp>(type.getElementType(), elements[0]);
+        return sum ? s.add(elements[1], wide) : wide;
+      });
 }
 
 void narrow(linalg::ContractOp contract) {

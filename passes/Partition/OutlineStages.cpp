@@ -13,9 +13,8 @@
 
 #include "penstock/Partition/ForwardProgram.h"
 #include "penstock/Support/NodeName.h"
+#include "penstock/Support/Structured.h"
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -98,19 +97,7 @@ LogicalResult Outliner::copyOutputs() {
   for (OpOperand &output : terminator->getOpOperands()) {
     if (isComputed(output.get()))
       continue;
-    auto type = cast<RankedTensorType>(output.get().getType());
-    Location loc = output.get().getLoc();
-    AffineMap identity = inside.getMultiDimIdentityMap(type.getRank());
-    Value empty = tensor::EmptyOp::create(inside, loc, type, ValueRange());
-    output.set(linalg::GenericOp::create(
-                   inside, loc, type, output.get(), empty,
-                   ArrayRef<AffineMap>{identity, identity},
-                   SmallVector<utils::IteratorType>(
-                       type.getRank(), utils::IteratorType::parallel),
-                   [](OpBuilder &body, Location loc, ValueRange arguments) {
-                     linalg::YieldOp::create(body, loc, arguments.front());
-                   })
-                   .getResult(0));
+    output.set(Structured(inside, output.get().getLoc()).copy(output.get()));
   }
   return success();
 }

@@ -13,9 +13,8 @@
 #include "passes/Partition/Passes.h"
 
 #include "penstock/Partition/ForwardProgram.h"
+#include "penstock/Support/Structured.h"
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -128,20 +127,10 @@ struct SendParameters
   Value createCopy(OpBuilder &builder, Value parameter) {
     auto read = program->getRead(cast<BlockArgument>(parameter).getArgNumber());
     Location loc = NameLoc::get(builder.getStringAttr(read.getVariable()));
-    auto type = cast<RankedTensorType>(parameter.getType());
-    AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-    Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-    auto copy = linalg::GenericOp::create(
-        builder, loc, TypeRange(type), ValueRange(parameter), ValueRange(empty),
-        ArrayRef<AffineMap>{identity, identity},
-        SmallVector<utils::IteratorType>(type.getRank(),
-                                         utils::IteratorType::parallel),
-        [](OpBuilder &body, Location loc, ValueRange elements) {
-          linalg::YieldOp::create(body, loc, elements.front());
-        });
-    copy->setAttr(kSentAttr,
-                  FlatSymbolRefAttr::get(read.getVariableAttr().getAttr()));
-    return copy.getResult(0);
+    Value copy = Structured(builder, loc).copy(parameter);
+    copy.getDefiningOp()->setAttr(
+        kSentAttr, FlatSymbolRefAttr::get(read.getVariableAttr().getAttr()));
+    return copy;
   }
 
   ForwardProgram *program = nullptr;

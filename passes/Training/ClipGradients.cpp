@@ -15,6 +15,7 @@
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
 #include "penstock/Optimizers/Arithmetic.h"
+#include "penstock/Support/Structured.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -164,11 +165,8 @@ Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
                                      const Member &member, ValueRange values) {
   Type f64 = builder.getF64Type();
   VariableOp squares = member.squares;
-  int64_t count = squares.getTensorType().getDimSize(0);
-  Value zero =
-      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(f64));
-  Value sums = tensor::EmptyOp::create(builder, loc, {count}, f64);
-  sums = linalg::FillOp::create(builder, loc, zero, sums).getResult(0);
+  Structured s(builder, loc);
+  Value sums = s.filled(squares.getTensorType(), s.constant(f64, 0));
   for (auto [index, summands] :
        llvm::zip_equal(member.positions, member.gradients)) {
     // Long rows, which are one loop whatever the shape.
@@ -193,21 +191,17 @@ Value ClipGradientsPass::emitSquares(OpBuilder &builder, Location loc,
     SmallVector<AffineMap> maps(rows.size(),
                                 builder.getMultiDimIdentityMap(rank));
     maps.push_back(AffineMap::get(rank, 0, builder.getContext()));
-    auto square = linalg::GenericOp::create(
-        builder, loc, TypeRange(cell), rows, ValueRange(sum), maps,
-        SmallVector<utils::IteratorType>(rank, utils::IteratorType::reduction),
-        [&](OpBuilder &body, Location loc, ValueRange elements) {
-          Value gradient = elements.front();
-          for (Value summand : elements.drop_front().drop_back())
-            gradient = arith::AddFOp::create(body, loc, gradient, summand);
-          Arithmetic f{body, loc, f64};
-          Value x = f.from(gradient);
-          linalg::YieldOp::create(body, loc,
-                                  f.add(elements.back(), f.mul(x, x)));
-        });
-    sums =
-        tensor::InsertSliceOp::create(builder, loc, square.getResult(0), sums,
-                                      number(index), number(1), number(1));
+    Value square =
+        s.generic(rows, sum, maps, Structured::reduction(rank),
+                  [&](Scalars &s, ValueRange elements) {
+                    Value gradient = elements.front();
+                    for (Value summand : elements.drop_front().drop_back())
+                      gradient = s.add(gradient, summand);
+                    Value x = Arithmetic{s, f64}.from(gradient);
+                    return s.add(elements.back(), s.mul(x, x));
+                  });
+    sums = tensor::InsertSliceOp::create(builder, loc, square, sums,
+                                         number(index), number(1), number(1));
   }
   return sums;
 }
@@ -224,27 +218,23 @@ func::FuncOp ClipGradientsPass::getFactor(Type squares) {
       createFunction("clip_factor", context.getFunctionType(squares, type));
   OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
   Location loc = function.getLoc();
-  Value result = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  auto factor = linalg::GenericOp::create(
-      builder, loc, TypeRange(type), ValueRange(), result,
-      ArrayRef<AffineMap>{builder.getMultiDimIdentityMap(0)},
-      ArrayRef<utils::IteratorType>(),
-      [&](OpBuilder &body, Location, ValueRange) {
-        Arithmetic f{body, loc, body.getF64Type()};
-        Value sum = f.constant(0);
-        for (int64_t index :
-             llvm::seq(cast<RankedTensorType>(squares).getDimSize(0))) {
-          Value at = arith::ConstantIndexOp::create(body, loc, index);
-          sum = f.add(sum, tensor::ExtractOp::create(
-                               body, loc, function.getArgument(0), at));
-        }
-        Value bound =
-            f.div(f.constant(maxNorm), f.add(f.sqrt(sum), f.constant(1e-6)));
-        linalg::YieldOp::create(body, loc,
-                                Arithmetic{body, loc, body.getF32Type()}.from(
-                                    f.min(bound, f.constant(1))));
-      });
-  func::ReturnOp::create(builder, loc, factor.getResults());
+  Value factor =
+      Structured(builder, loc)
+          .elementwise(type, ValueRange(), [&](Scalars &s, ValueRange) {
+            Arithmetic f{s, s.builder.getF64Type()};
+            Value sum = f.constant(0);
+            for (int64_t index :
+                 llvm::seq(cast<RankedTensorType>(squares).getDimSize(0))) {
+              Value at = s.integer(s.builder.getIndexType(), index);
+              sum = f.add(
+                  sum, s.make<tensor::ExtractOp>(function.getArgument(0), at));
+            }
+            Value bound = f.div(f.constant(maxNorm),
+                                f.add(f.sqrt(sum), f.constant(1e-6)));
+            return Arithmetic{s, type.getElementType()}.from(
+                f.min(bound, f.constant(1)));
+          });
+  func::ReturnOp::create(builder, loc, factor);
   Attribute scalar = RoleAttr::get(&getContext(), Role::Scalar);
   setSignature(function, scalar, scalar);
   return function;

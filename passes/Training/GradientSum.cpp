@@ -8,8 +8,7 @@
 
 #include "passes/Training/GradientSum.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "penstock/Support/Structured.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -45,21 +44,18 @@ void penstock::emitGradientSum(func::FuncOp function) {
   auto builder = OpBuilder::atBlockEnd(&function.front());
   for (unsigned i = 0; i < count; ++i)
     function.setArgAttr(i, kIntoAttr, builder.getI64IntegerAttr(i));
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  auto generic = linalg::GenericOp::create(
-      builder, loc, function.getResultTypes(), ValueRange(),
-      function.getArguments(), SmallVector<AffineMap>(count, identity),
-      SmallVector<utils::IteratorType>(type.getRank(),
-                                       utils::IteratorType::parallel),
-      [&](OpBuilder &body, Location loc, ValueRange elements) {
-        Value sum = elements.front();
-        for (Value element : elements.drop_front())
-          sum = arith::AddFOp::create(body, loc, sum, element);
-        Value zero = arith::ConstantOp::create(
-            body, loc, body.getZeroAttr(type.getElementType()));
-        SmallVector<Value> yielded(count, zero);
-        yielded.front() = sum;
-        linalg::YieldOp::create(body, loc, yielded);
-      });
-  func::ReturnOp::create(builder, loc, generic.getResults());
+  Structured s(builder, loc);
+  SmallVector<Value> sums =
+      s.generics({}, function.getArguments(),
+                 SmallVector<AffineMap>(count, s.identity(type.getRank())),
+                 Structured::parallel(type.getRank()),
+                 [&](Scalars &s, ValueRange elements) {
+                   Value sum = elements.front();
+                   for (Value element : elements.drop_front())
+                     sum = s.add(sum, element);
+                   SmallVector<Value> yielded(count, s.like(sum, 0));
+                   yielded.front() = sum;
+                   return yielded;
+                 });
+  func::ReturnOp::create(builder, loc, sums);
 }

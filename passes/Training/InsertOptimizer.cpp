@@ -16,6 +16,7 @@
 #include "penstock/Optimizers/Optimizers.h"
 #include "penstock/Optimizers/RateSchedule.h"
 #include "penstock/Optimizers/UpdateFunction.h"
+#include "penstock/Support/Structured.h"
 
 #include <map>
 
@@ -291,35 +292,38 @@ func::FuncOp InsertOptimizerPass::getUpdateFunction(RankedTensorType type,
   SmallVector<AffineMap> maps(inputs, identity);
   llvm::append_range(maps, first.maps);
   maps.append(written.size(), identity);
-  auto generic = linalg::GenericOp::create(
-      builder, loc, ValueRange(written).getTypes(), read, written, maps,
-      SmallVector<utils::IteratorType>(type.getRank(),
-                                       utils::IteratorType::parallel),
-      [&](OpBuilder &body, Location loc, ValueRange elements) {
-        Arithmetic f{body, loc, element};
-        // The new weight's place stands between inputs and what is updated.
-        ValueRange updated = elements.drop_front(read.size() + 1);
-        Value weight = elements[0];
-        Value gradient = overwritten ? elements[1] : updated[0];
-        if (!overwritten)
-          updated = updated.drop_front();
-        SmallVector<Value> state =
-            isElementwise
-                ? method->emitState(f, weight, gradient,
-                                    updated.take_front(states), numbers)
-                : llvm::to_vector(elements.slice(inputs, first.inputs.size()));
-        Value step = method->emitStep(f, gradient, state, numbers);
-        Value moved = f.sub(method->emitDecay(f, weight, numbers), step);
-        SmallVector<Value> yielded = {moved};
-        if (!overwritten)
-          yielded.push_back(f.constant(0));
-        if (isElementwise)
-          yielded.append(state);
-        if (averageDecay > 0)
-          yielded.push_back(f.lerp(elements.back(), moved, 1 - averageDecay));
-        linalg::YieldOp::create(body, loc, yielded);
-      });
-  SmallVector<Value> returned(generic.getResults());
+  SmallVector<Value> returned =
+      Structured(builder, loc)
+          .generics(
+              read, written, maps, Structured::parallel(type.getRank()),
+              [&](Scalars &s, ValueRange elements) {
+                Arithmetic f{s, element};
+                // The new weight's place stands between inputs and what is
+                // updated.
+                ValueRange updated = elements.drop_front(read.size() + 1);
+                Value weight = elements[0];
+                Value gradient = overwritten ? elements[1] : updated[0];
+                if (!overwritten)
+                  updated = updated.drop_front();
+                SmallVector<Value> state =
+                    isElementwise
+                        ? method->emitState(f, weight, gradient,
+                                            updated.take_front(states), numbers)
+                        : llvm::to_vector(
+                              elements.slice(inputs, first.inputs.size()));
+                Value step = method->emitStep(f, gradient, state, numbers);
+                Value moved =
+                    f.sub(method->emitDecay(f, weight, numbers), step);
+                SmallVector<Value> yielded = {moved};
+                if (!overwritten)
+                  yielded.push_back(f.constant(0));
+                if (isElementwise)
+                  yielded.append(state);
+                if (averageDecay > 0)
+                  yielded.push_back(
+                      f.lerp(elements.back(), moved, 1 - averageDecay));
+                return yielded;
+              });
   returned.insert(returned.begin() + 3 - inputs, first.states.begin(),
                   first.states.end());
   func::ReturnOp::create(builder, loc, returned);

@@ -14,6 +14,7 @@
 #include "passes/Training/Passes.h"
 #include "passes/Training/RoundedValues.h"
 #include "penstock/Optimizers/UpdateFunction.h"
+#include "penstock/Support/Structured.h"
 
 #include <map>
 
@@ -38,20 +39,11 @@ bool isF32(Value value) {
 
 /// Rounds a tensor to bf16, or takes a rounded one as f32.
 Value convert(OpBuilder &builder, Location loc, Value value, Type element) {
-  auto type = withElement(value.getType(), element);
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  return linalg::GenericOp::create(
-             builder, loc, TypeRange(type), value, empty,
-             ArrayRef<AffineMap>{identity, identity},
-             SmallVector<utils::IteratorType>(type.getRank(),
-                                              utils::IteratorType::parallel),
-             [&](OpBuilder &body, Location at, ValueRange elements) {
-               Value result =
-                   Arithmetic{body, at, element}.from(elements.front());
-               linalg::YieldOp::create(body, at, result);
-             })
-      .getResult(0);
+  return Structured(builder, loc)
+      .elementwise(withElement(value.getType(), element), value,
+                   [&](Scalars &s, ValueRange elements) {
+                     return Arithmetic{s, element}.from(elements.front());
+                   });
 }
 
 /// Rounds the values of one function.
@@ -152,17 +144,14 @@ void FunctionRounder::move(Operation *op) {
   IRMapping mapping;
   mapping.map(source, rounded.lookup(source));
   if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
-    auto type = withElement(result.getType(), bf16);
-    Value empty =
-        tensor::EmptyOp::create(builder, op->getLoc(), type, ValueRange());
-    auto moved = linalg::GenericOp::create(
-        builder, op->getLoc(), TypeRange(type), rounded.lookup(source), empty,
+    Structured s(builder, op->getLoc());
+    Value moved = s.generic(
+        rounded.lookup(source), s.empty(withElement(result.getType(), bf16)),
         generic.getIndexingMapsArray(), generic.getIteratorTypesArray(),
-        [](OpBuilder &body, Location at, ValueRange elements) {
-          linalg::YieldOp::create(body, at, elements.front());
-        });
-    moved->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-    rounded[result] = moved.getResult(0);
+        [](Scalars &, ValueRange elements) { return elements.front(); });
+    moved.getDefiningOp()->setDiscardableAttrs(
+        op->getDiscardableAttrDictionary());
+    rounded[result] = moved;
     return;
   }
   Operation *moved = builder.clone(*op, mapping);

@@ -18,6 +18,8 @@ namespace penstock {
 struct Arithmetic : Scalars {
   Arithmetic(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type)
       : Scalars(builder, loc), type(type) {}
+  Arithmetic(const Scalars &scalars, mlir::Type type)
+      : Scalars(scalars), type(type) {}
 
   mlir::Type type;
 

@@ -86,6 +86,11 @@ public:
     llvm::SmallVector<mlir::AffineMap> maps(inputs.size() + 1, identity(rank));
     return generic(inputs, empty(type), maps, parallel(rank), body);
   }
+  mlir::Value copy(mlir::Value tensor) {
+    return elementwise(
+        llvm::cast<mlir::RankedTensorType>(tensor.getType()), tensor,
+        [](Scalars &, mlir::ValueRange elements) { return elements.front(); });
+  }
 };
 
 } // namespace penstock
