@@ -56,8 +56,8 @@ private:
     return at.read(conv.input, indices, condition);
   }
   Value zeros(Value like) {
-    auto type = cast<RankedTensorType>(like.getType());
-    return createSplat(builder, loc, type, builder.getZeroAttr(element));
+    return Structured(builder, loc)
+        .filled(cast<RankedTensorType>(like.getType()), 0.0);
   }
 
   OpBuilder &builder;
@@ -78,9 +78,7 @@ Value Expander::forward() {
              builder, loc, k + rank,
              {{conv.weights, joined({1, c}, range(k, rank))}},
              zeros(conv.output),
-             [&](OpBuilder &b, Location loc,
-                 ValueRange scalars) -> SmallVector<Value> {
-               Position at(b, loc);
+             [&](Position &at, ValueRange scalars) -> SmallVector<Value> {
                Value group = at.quotient(at.loop(1), perGroup);
                Value channel = at.add(at.times(group, w[1]), at.loop(c));
                Value input = readInput(at, at.loop(0), channel, o, k);
@@ -95,14 +93,12 @@ Value Expander::inputGrad() {
   int64_t perGroup = w[0] / conv.groups;
   SmallVector<int64_t> extent{perGroup};
   llvm::append_range(extent, w.drop_front(2));
+  Value lengths =
+      Structured(builder, loc).empty(RankedTensorType::get(extent, element));
   return createWindowLoops(
-             builder, loc, k + rank,
-             {{createExtent(builder, loc, extent, element),
-               joined({m}, range(k, rank))}},
+             builder, loc, k + rank, {{lengths, joined({m}, range(k, rank))}},
              zeros(conv.input),
-             [&](OpBuilder &b, Location loc,
-                 ValueRange scalars) -> SmallVector<Value> {
-               Position at(b, loc);
+             [&](Position &at, ValueRange scalars) -> SmallVector<Value> {
                Value group = at.quotient(at.loop(1), w[1]);
                Value output = at.add(at.times(group, perGroup), at.loop(m));
                SmallVector<Value> window{at.loop(0), output};
@@ -131,9 +127,7 @@ Value Expander::weightGrad() {
   return createWindowLoops(
              builder, loc, o + rank,
              {{conv.output, joined({n, 0}, range(o, rank))}}, conv.weights,
-             [&](OpBuilder &b, Location loc,
-                 ValueRange scalars) -> SmallVector<Value> {
-               Position at(b, loc);
+             [&](Position &at, ValueRange scalars) -> SmallVector<Value> {
                Value group = at.quotient(at.loop(0), perGroup);
                Value channel = at.add(at.times(group, w[1]), at.loop(1));
                Value input = readInput(at, at.loop(n), channel, o, k);

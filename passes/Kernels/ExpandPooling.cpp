@@ -15,6 +15,8 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace penstock;
 
@@ -29,8 +31,9 @@ std::pair<Value, SmallVector<int64_t>> windowExtent(OpBuilder &builder,
                                                     Location loc,
                                                     ArrayRef<int64_t> window,
                                                     Type element) {
-  return {createExtent(builder, loc, window, element),
-          range(window.size() + 2, window.size())};
+  return {
+      Structured(builder, loc).empty(RankedTensorType::get(window, element)),
+      range(window.size() + 2, window.size())};
 }
 
 /// Where the current element of the current window is; `condition` becomes
@@ -71,11 +74,8 @@ void replaceBySums(Op op, PatternRewriter &rewriter,
                    function_ref<Value(Position &)> term) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
-  Value zeros = createSplat(rewriter, loc, type,
-                            rewriter.getZeroAttr(type.getElementType()));
-  auto body = [&](OpBuilder &b, Location loc,
-                  ValueRange scalars) -> SmallVector<Value> {
-    Position at(b, loc);
+  Value zeros = Structured(rewriter, loc).filled(type, 0.0);
+  auto body = [&](Position &at, ValueRange scalars) -> SmallVector<Value> {
     Value value = term(at);
     return {at.add(scalars[1], value)};
   };
@@ -91,20 +91,16 @@ struct ExpandMaxPool : OpRewritePattern<nn::MaxPoolOp> {
   LogicalResult matchAndRewrite(nn::MaxPoolOp op,
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    auto element = cast<FloatType>(op.getResult().getType().getElementType());
+    Type element = op.getResult().getType().getElementType();
     ArrayRef<int64_t> shape = op.getInput().getType().getShape();
     Type i32 = rewriter.getI32Type();
-    Value lowest = createSplat(
-        rewriter, loc, op.getResult().getType(),
-        rewriter.getFloatAttr(
-            element, APFloat::getInf(element.getFloatSemantics(), true)));
+    Structured s(rewriter, loc);
+    Value lowest = s.filled(op.getResult().getType(),
+                            -std::numeric_limits<double>::infinity());
     // No element yet: the first one inside counts, also if it is -inf.
-    Value none = createSplat(rewriter, loc, op.getIndices().getType(),
-                             rewriter.getI32IntegerAttr(-1));
-    auto body = [&](OpBuilder &b, Location loc,
-                    ValueRange scalars) -> SmallVector<Value> {
+    Value none = s.filled(op.getIndices().getType(), -1.0);
+    auto body = [&](Position &at, ValueRange scalars) -> SmallVector<Value> {
       using arith::CmpFPredicate;
-      Position at(b, loc);
       Value best = scalars[1], where = scalars[2], condition;
       SmallVector<Value> indices = locate(op, at, shape, condition);
       Value value = at.read(op.getInput(), indices, condition);
@@ -188,29 +184,26 @@ struct ExpandMaxPoolGrad : OpRewritePattern<nn::MaxPoolGradOp> {
     Value indices = tensor::CollapseShapeOp::create(
         rewriter, loc, planes(op.getIndices().getType()), op.getIndices(),
         groups);
-    Value zeros = createSplat(rewriter, loc, planes(type),
-                              rewriter.getZeroAttr(type.getElementType()));
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(rewriter, loc, value);
-    };
-    Value zero = constant(0), one = constant(1);
-    Value planeCount = constant(windows.getDimSize(0));
-    Value windowCount = constant(windows.getDimSize(1));
+    Value zeros = Structured(rewriter, loc).filled(planes(type), 0.0);
+    Position at(rewriter, loc);
+    Value zero = at.index(0), one = at.index(1);
+    Value planeCount = at.index(windows.getDimSize(0));
+    Value windowCount = at.index(windows.getDimSize(1));
     auto outer = scf::ForOp::create(
         rewriter, loc, zero, planeCount, one, ValueRange(zeros),
         [&](OpBuilder &b, Location loc, Value plane, ValueRange outerSums) {
           auto inner = scf::ForOp::create(
               b, loc, zero, windowCount, one, outerSums,
               [&](OpBuilder &b, Location loc, Value window, ValueRange sums) {
+                Scalars s(b, loc);
                 SmallVector<Value> from{plane, window};
-                Value index = tensor::ExtractOp::create(b, loc, indices, from);
-                index =
-                    arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
+                Value index = s.make<tensor::ExtractOp>(indices, from);
+                index = s.make<arith::IndexCastOp>(b.getIndexType(), index);
                 SmallVector<Value> to{plane, index};
-                Value old = tensor::ExtractOp::create(b, loc, sums[0], to);
-                Value more = tensor::ExtractOp::create(b, loc, dy, from);
-                Value sum = arith::AddFOp::create(b, loc, old, more);
-                Value next = tensor::InsertOp::create(b, loc, sum, sums[0], to);
+                Value old = s.make<tensor::ExtractOp>(sums[0], to);
+                Value more = s.make<tensor::ExtractOp>(dy, from);
+                Value next =
+                    s.make<tensor::InsertOp>(s.add(old, more), sums[0], to);
                 scf::YieldOp::create(b, loc, next);
               });
           scf::YieldOp::create(b, loc, inner.getResults());

@@ -51,25 +51,12 @@ SmallVector<Value> penstock::createWindowLoops(
   maps.append(
       outputs.size(),
       AffineMap::getMultiDimIdentityMap(loops, context).getMajorSubMap(kept));
-  SmallVector<utils::IteratorType> iterators(loops,
-                                             utils::IteratorType::reduction);
+  Structured::Iterators iterators = Structured::reduction(loops);
   std::fill_n(iterators.begin(), kept, utils::IteratorType::parallel);
-  auto op = linalg::GenericOp::create(
-      builder, loc, outputs.getTypes(), operands, outputs, maps, iterators,
-      [&](OpBuilder &inside, Location loc, ValueRange scalars) {
-        linalg::YieldOp::create(inside, loc, body(inside, loc, scalars));
-      });
-  return SmallVector<Value>(op.getResults());
-}
-
-Value penstock::createExtent(OpBuilder &builder, Location loc,
-                             ArrayRef<int64_t> shape, Type element) {
-  return tensor::EmptyOp::create(builder, loc, shape, element);
-}
-
-Value penstock::createSplat(OpBuilder &builder, Location loc,
-                            RankedTensorType type, TypedAttr value) {
-  Value scalar = arith::ConstantOp::create(builder, loc, value);
-  Value empty = tensor::EmptyOp::create(builder, loc, type, ValueRange());
-  return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
+  return Structured(builder, loc)
+      .generics(operands, outputs, maps, iterators,
+                [&](Scalars &s, ValueRange scalars) {
+                  Position at(s.builder, s.loc);
+                  return body(at, scalars);
+                });
 }

@@ -10,10 +10,7 @@
 #ifndef PENSTOCK_PASSES_KERNELS_WINDOWLOOPS_H
 #define PENSTOCK_PASSES_KERNELS_WINDOWLOOPS_H
 
-#include "penstock/Support/Scalars.h"
-
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "penstock/Support/Structured.h"
 
 namespace penstock {
 
@@ -67,7 +64,7 @@ public:
 
 /// Scalars of the operands, then old values of the outputs.
 using WindowBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
-    mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
+    Position &, mlir::ValueRange)>;
 
 /// A generic over `loops` dimensions of which the outputs have the first ones;
 /// the rest is reduced. `inputs` come with their dimensions.
@@ -75,14 +72,6 @@ llvm::SmallVector<mlir::Value> createWindowLoops(
     mlir::OpBuilder &builder, mlir::Location loc, unsigned loops,
     llvm::ArrayRef<std::pair<mlir::Value, llvm::SmallVector<int64_t>>> inputs,
     mlir::ValueRange outputs, WindowBody body);
-
-/// A tensor without meaning, whose shape says how long loops are.
-mlir::Value createExtent(mlir::OpBuilder &builder, mlir::Location loc,
-                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
-
-/// `value` in a destination of this type.
-mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc,
-                        mlir::RankedTensorType type, mlir::TypedAttr value);
 
 } // namespace penstock
 
