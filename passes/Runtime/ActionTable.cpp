@@ -11,12 +11,9 @@
 
 #include "passes/Runtime/AbiStructs.h"
 
-#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -49,23 +46,18 @@ LogicalResult ActionTable::collect(ModuleOp root) {
 
 Value ActionTable::getNumber(OpBuilder &builder, Location loc,
                              RuntimeCalls &runtime, StringAttr name) const {
-  auto number = static_cast<int32_t>(actions.find(name) - actions.begin());
-  return LLVM::ConstantOp::create(builder, loc, runtime.i32,
-                                  builder.getI32IntegerAttr(number));
+  return runtime.number(builder, loc, actions.find(name) - actions.begin());
 }
 
-LogicalResult ActionTable::convert(RuntimeCalls &runtime,
-                                   kernel::ActionOp action) const {
-  if (failed(runtime.checkDevice(action)))
-    return failure();
+void ActionTable::convert(RuntimeCalls &runtime,
+                          kernel::ActionOp action) const {
   OpBuilder builder(action);
   Location loc = action.getLoc();
-  Value device = action->getParentOfType<func::FuncOp>().getArgument(0);
+  Value device = RuntimeCalls::getDevice(action);
   Value number = getNumber(builder, loc, runtime, action.getNameAttr());
   Value key =
       arith::IndexCastOp::create(builder, loc, runtime.i64, action.getKey());
-  Value zero = LLVM::ConstantOp::create(builder, loc, runtime.i32,
-                                        builder.getI32IntegerAttr(0));
+  Value zero = runtime.number(builder, loc, 0);
   Value begun = runtime.call(builder, loc, "penstock_begin", runtime.i32,
                              {device, number, key});
   auto loop = scf::WhileOp::create(
@@ -84,16 +76,13 @@ LogicalResult ActionTable::convert(RuntimeCalls &runtime,
   body.getOperations().splice(body.begin(),
                               action.getBody().front().getOperations());
   action.erase();
-  return success();
 }
 
-LogicalResult ActionTable::convert(RuntimeCalls &runtime,
-                                   kernel::ScalarOp scalar) const {
-  if (failed(runtime.checkDevice(scalar)))
-    return failure();
+void ActionTable::convert(RuntimeCalls &runtime,
+                          kernel::ScalarOp scalar) const {
   OpBuilder builder(scalar);
   Location loc = scalar.getLoc();
-  Value device = scalar->getParentOfType<func::FuncOp>().getArgument(0);
+  Value device = RuntimeCalls::getDevice(scalar);
   Value first = runtime.call(
       builder, loc, "penstock_find_scalars", runtime.pointer,
       {device, getNumber(builder, loc, runtime, scalar.getActionAttr())});
@@ -101,33 +90,14 @@ LogicalResult ActionTable::convert(RuntimeCalls &runtime,
   Value address =
       LLVM::GEPOp::create(builder, loc, runtime.pointer, builder.getI8Type(),
                           first, ArrayRef<LLVM::GEPArg>{offset});
-  LowerToLLVMOptions options(scalar.getContext());
-  LLVMTypeConverter types(scalar.getContext(), options);
-  auto type = cast<MemRefType>(scalar.getType());
-  Value descriptor =
-      MemRefDescriptor::fromStaticShape(builder, loc, types, type, address);
-  scalar.replaceAllUsesWith(
-      UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
-          .getResult(0));
+  scalar.replaceAllUsesWith(runtime.makeBuffer(
+      builder, loc, cast<MemRefType>(scalar.getType()), address));
   scalar.erase();
-  return success();
 }
 
 LogicalResult ActionTable::convert(RuntimeCalls &runtime) const {
-  SmallVector<Operation *> ops;
-  runtime.root.walk([&](Operation *op) {
-    if (isa<kernel::ActionOp, kernel::ScalarOp>(op))
-      ops.push_back(op);
-  });
-  for (Operation *op : ops) {
-    LogicalResult result =
-        llvm::TypeSwitch<Operation *, LogicalResult>(op)
-            .Case<kernel::ActionOp, kernel::ScalarOp>(
-                [&](auto typed) { return convert(runtime, typed); });
-    if (failed(result))
-      return failure();
-  }
-  return success();
+  return runtime.convertAll<kernel::ActionOp, kernel::ScalarOp>(
+      [&](auto op) { convert(runtime, op); });
 }
 
 std::vector<Constant>

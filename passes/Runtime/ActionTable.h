@@ -34,10 +34,8 @@ public:
 private:
   mlir::Value getNumber(mlir::OpBuilder &builder, mlir::Location loc,
                         RuntimeCalls &runtime, mlir::StringAttr name) const;
-  mlir::LogicalResult convert(RuntimeCalls &runtime,
-                              kernel::ActionOp action) const;
-  mlir::LogicalResult convert(RuntimeCalls &runtime,
-                              kernel::ScalarOp scalar) const;
+  void convert(RuntimeCalls &runtime, kernel::ActionOp action) const;
+  void convert(RuntimeCalls &runtime, kernel::ScalarOp scalar) const;
 
   struct Action {
     int64_t keys, scalars;

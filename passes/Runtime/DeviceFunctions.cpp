@@ -9,7 +9,6 @@
 
 #include "passes/Runtime/DeviceFunctions.h"
 
-#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -25,8 +24,8 @@ namespace {
 class DeviceConverter {
 public:
   DeviceConverter(RuntimeCalls &runtime, const ProgramTable &table,
-                  LLVMTypeConverter &types, func::FuncOp function)
-      : runtime(runtime), table(table), types(types), function(function),
+                  func::FuncOp function)
+      : runtime(runtime), table(table), function(function),
         builder(function.getContext()) {}
 
   LogicalResult convert(StringRef name);
@@ -44,10 +43,8 @@ private:
   Value toI64(Value index) {
     return arith::IndexCastOp::create(builder, loc, runtime.i64, index);
   }
-  Value number(uint32_t value) {
-    return LLVM::ConstantOp::create(builder, loc, runtime.i32,
-                                    builder.getI32IntegerAttr(value));
-  }
+  Value number(uint32_t value) { return runtime.number(builder, loc, value); }
+  Value word(int64_t value) { return runtime.word(builder, loc, value); }
   Value offset(Value address, Value bytes) {
     return LLVM::GEPOp::create(builder, loc, runtime.pointer,
                                builder.getI8Type(), address,
@@ -56,7 +53,6 @@ private:
 
   RuntimeCalls &runtime;
   const ProgramTable &table;
-  LLVMTypeConverter &types;
   func::FuncOp function;
   OpBuilder builder;
   Location loc = builder.getUnknownLoc();
@@ -69,9 +65,7 @@ private:
 } // namespace
 
 Value DeviceConverter::getAddress(SlotOp slot) {
-  Value bytes = LLVM::ConstantOp::create(
-      builder, loc, runtime.i64,
-      builder.getI64IntegerAttr(slot.getAt().value_or(0)));
+  Value bytes = word(static_cast<int64_t>(slot.getAt().value_or(0)));
   uint64_t ring = slot.getRing().value_or(1);
   if (ring > 1) {
     Value turn = arith::RemUIOp::create(
@@ -86,9 +80,7 @@ Value DeviceConverter::getAddress(SlotOp slot) {
       return offset(arena,
                     LLVM::LoadOp::create(builder, loc, runtime.i64, entry));
     }
-    Value stride = LLVM::ConstantOp::create(
-        builder, loc, runtime.i64,
-        builder.getI64IntegerAttr(slot.getStride().value_or(0)));
+    Value stride = word(static_cast<int64_t>(slot.getStride().value_or(0)));
     Value shift = LLVM::MulOp::create(builder, loc, toI64(turn), stride);
     bytes = LLVM::AddOp::create(builder, loc, bytes, shift);
   }
@@ -100,12 +92,8 @@ void DeviceConverter::replaceBuffer(Operation *op, Value address) {
   Value buffer = op->getResult(0);
   addresses[buffer] = address;
   if (llvm::any_of(buffer.getUsers(), llvm::IsaPred<func::CallOp>)) {
-    auto type = cast<MemRefType>(buffer.getType());
-    Value descriptor =
-        MemRefDescriptor::fromStaticShape(builder, loc, types, type, address);
-    Value memref =
-        UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
-            .getResult(0);
+    Value memref = runtime.makeBuffer(
+        builder, loc, cast<MemRefType>(buffer.getType()), address);
     buffer.replaceUsesWithIf(memref, [](OpOperand &use) {
       return isa<func::CallOp>(use.getOwner());
     });
@@ -116,9 +104,8 @@ void DeviceConverter::replaceBuffer(Operation *op, Value address) {
 Value DeviceConverter::getCells(StartAllReduceOp sum) {
   Block &entry = function.getBody().front();
   OpBuilder atStart = OpBuilder::atBlockBegin(&entry);
-  Value count = LLVM::ConstantOp::create(
-      atStart, loc, runtime.i32,
-      atStart.getI32IntegerAttr(static_cast<int32_t>(sum.getBuffers().size())));
+  Value count = runtime.number(atStart, loc,
+                               static_cast<int64_t>(sum.getBuffers().size()));
   Value cells = LLVM::AllocaOp::create(atStart, loc, runtime.pointer,
                                        runtime.pointer, count);
   for (auto [index, buffer] : llvm::enumerate(sum.getBuffers())) {
@@ -140,19 +127,14 @@ std::pair<Value, Value> DeviceConverter::getEndpoint(StringRef channel,
   Value n = toI64(index);
   if (ways == 1 || evaluates)
     return {base, n};
-  auto constant = [&](int64_t value) -> Value {
-    return LLVM::ConstantOp::create(builder, loc, runtime.i64,
-                                    builder.getI64IntegerAttr(value));
-  };
   // What is awaited may have a small negative number, and keeps it.
   constexpr int64_t kTurns = int64_t(1) << 32;
-  Value positive =
-      LLVM::AddOp::create(builder, loc, n, constant(kTurns * ways));
-  Value way = LLVM::URemOp::create(builder, loc, positive, constant(ways));
-  Value turn = LLVM::UDivOp::create(builder, loc, positive, constant(ways));
+  Value positive = LLVM::AddOp::create(builder, loc, n, word(kTurns * ways));
+  Value way = LLVM::URemOp::create(builder, loc, positive, word(ways));
+  Value turn = LLVM::UDivOp::create(builder, loc, positive, word(ways));
   Value narrow = LLVM::TruncOp::create(builder, loc, runtime.i32, way);
   Value endpoint = LLVM::AddOp::create(builder, loc, base, narrow);
-  Value message = LLVM::SubOp::create(builder, loc, turn, constant(kTurns));
+  Value message = LLVM::SubOp::create(builder, loc, turn, word(kTurns));
   return {endpoint, message};
 }
 
@@ -170,9 +152,7 @@ void DeviceConverter::convertOp(Operation *op) {
   if (auto slot = dyn_cast<SlotOp>(op))
     return replaceBuffer(op, getAddress(slot));
   if (auto scratch = dyn_cast<ScratchOp>(op)) {
-    Value bytes = LLVM::ConstantOp::create(
-        builder, loc, runtime.i64,
-        builder.getI64IntegerAttr(scratch.getAt().value_or(0)));
+    Value bytes = word(static_cast<int64_t>(scratch.getAt().value_or(0)));
     return replaceBuffer(op, offset(arena, bytes));
   }
   if (auto recv = dyn_cast<StartRecvOp>(op))
@@ -345,8 +325,7 @@ LogicalResult DeviceConverter::convert(StringRef name) {
 
 LogicalResult penstock::convertDeviceFunction(RuntimeCalls &runtime,
                                               const ProgramTable &table,
-                                              LLVMTypeConverter &types,
                                               func::FuncOp function,
                                               StringRef name) {
-  return DeviceConverter(runtime, table, types, function).convert(name);
+  return DeviceConverter(runtime, table, function).convert(name);
 }

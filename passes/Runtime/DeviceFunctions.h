@@ -13,15 +13,12 @@
 #include "passes/Runtime/ProgramTable.h"
 #include "passes/Runtime/RuntimeCalls.h"
 
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-
 namespace penstock {
 
 /// Puts the LLVM function `name` into the place of `function`, whose kernels
 /// are called with the device as an additional first argument.
 mlir::LogicalResult convertDeviceFunction(RuntimeCalls &runtime,
                                           const ProgramTable &table,
-                                          mlir::LLVMTypeConverter &types,
                                           mlir::func::FuncOp function,
                                           llvm::StringRef name);
 

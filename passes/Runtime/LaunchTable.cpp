@@ -10,12 +10,9 @@
 
 #include "passes/Runtime/AbiStructs.h"
 
-#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -77,18 +74,14 @@ static Value toWord(OpBuilder &builder, Location loc, RuntimeCalls &runtime,
   return arith::ExtUIOp::create(builder, loc, runtime.i64, value);
 }
 
-LogicalResult LaunchTable::convert(RuntimeCalls &runtime,
-                                   kernel::LaunchOp launch) const {
+void LaunchTable::convert(RuntimeCalls &runtime,
+                          kernel::LaunchOp launch) const {
   auto caller = launch->getParentOfType<func::FuncOp>();
-  if (failed(runtime.checkDevice(launch)))
-    return failure();
   Location loc = launch.getLoc();
   OpBuilder atStart =
       OpBuilder::atBlockBegin(&caller.getFunctionBody().front());
-  Value count =
-      LLVM::ConstantOp::create(atStart, loc, runtime.i32,
-                               atStart.getI32IntegerAttr(static_cast<int32_t>(
-                                   launch.getParameters().size())));
+  Value count = runtime.number(
+      atStart, loc, static_cast<int64_t>(launch.getParameters().size()));
   Value words =
       LLVM::AllocaOp::create(atStart, loc, runtime.pointer, runtime.i64, count);
   OpBuilder builder(launch);
@@ -99,55 +92,29 @@ LogicalResult LaunchTable::convert(RuntimeCalls &runtime,
                             ArrayRef<LLVM::GEPArg>{int32_t(index)});
     LLVM::StoreOp::create(builder, loc, word, place);
   }
-  Value number = LLVM::ConstantOp::create(
-      builder, loc, runtime.i32,
-      builder.getI32IntegerAttr(static_cast<int32_t>(getNumber(launch))));
+  Value number = runtime.number(builder, loc, getNumber(launch));
   runtime.call(builder, loc, "penstock_launch", runtime.none,
                {caller.getArgument(0), number, words});
   launch.erase();
-  return success();
 }
 
-LogicalResult LaunchTable::convert(RuntimeCalls &runtime,
-                                   kernel::ConstantOp constant) const {
-  if (failed(runtime.checkDevice(constant)))
-    return failure();
+void LaunchTable::convert(RuntimeCalls &runtime,
+                          kernel::ConstantOp constant) const {
   OpBuilder builder(constant);
   Location loc = constant.getLoc();
-  auto type = cast<MemRefType>(constant.getType());
-  auto number = static_cast<int32_t>(constants.find(constant.getNameAttr()) -
-                                     constants.begin());
-  Value address = runtime.call(
-      builder, loc, "penstock_find_constant", runtime.pointer,
-      {constant->getParentOfType<func::FuncOp>().getArgument(0),
-       LLVM::ConstantOp::create(builder, loc, runtime.i32,
-                                builder.getI32IntegerAttr(number))});
-  LowerToLLVMOptions options(constant.getContext());
-  LLVMTypeConverter types(constant.getContext(), options);
-  Value descriptor =
-      MemRefDescriptor::fromStaticShape(builder, loc, types, type, address);
-  constant.replaceAllUsesWith(
-      UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
-          .getResult(0));
+  Value number = runtime.number(
+      builder, loc, constants.find(constant.getNameAttr()) - constants.begin());
+  Value address =
+      runtime.call(builder, loc, "penstock_find_constant", runtime.pointer,
+                   {RuntimeCalls::getDevice(constant), number});
+  constant.replaceAllUsesWith(runtime.makeBuffer(
+      builder, loc, cast<MemRefType>(constant.getType()), address));
   constant.erase();
-  return success();
 }
 
 LogicalResult LaunchTable::convert(RuntimeCalls &runtime) const {
-  SmallVector<Operation *> ops;
-  runtime.root.walk([&](Operation *op) {
-    if (isa<kernel::LaunchOp, kernel::ConstantOp>(op))
-      ops.push_back(op);
-  });
-  for (Operation *op : ops) {
-    LogicalResult result =
-        llvm::TypeSwitch<Operation *, LogicalResult>(op)
-            .Case<kernel::LaunchOp, kernel::ConstantOp>(
-                [&](auto typed) { return convert(runtime, typed); });
-    if (failed(result))
-      return failure();
-  }
-  return success();
+  return runtime.convertAll<kernel::LaunchOp, kernel::ConstantOp>(
+      [&](auto op) { convert(runtime, op); });
 }
 
 static std::array<uint32_t, 3> toSizes(ArrayRef<int64_t> sizes) {

@@ -53,10 +53,8 @@ private:
   };
   llvm::MapVector<mlir::Attribute, DeviceConstant> constants;
 
-  mlir::LogicalResult convert(RuntimeCalls &runtime,
-                              kernel::LaunchOp launch) const;
-  mlir::LogicalResult convert(RuntimeCalls &runtime,
-                              kernel::ConstantOp constant) const;
+  void convert(RuntimeCalls &runtime, kernel::LaunchOp launch) const;
+  void convert(RuntimeCalls &runtime, kernel::ConstantOp constant) const;
 };
 
 } // namespace penstock

@@ -8,6 +8,7 @@
 
 #include "passes/Runtime/RuntimeCalls.h"
 
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -20,7 +21,7 @@ RuntimeCalls::RuntimeCalls(ModuleOp root)
       none(LLVM::LLVMVoidType::get(root.getContext())),
       i32(IntegerType::get(root.getContext(), 32)),
       i64(IntegerType::get(root.getContext(), 64)),
-      f64(Float64Type::get(root.getContext())) {}
+      f64(Float64Type::get(root.getContext())), types(root.getContext()) {}
 
 Value RuntimeCalls::call(OpBuilder &builder, Location loc, StringRef name,
                          Type result, ValueRange operands) {
@@ -51,17 +52,39 @@ Value RuntimeCalls::getPointer(OpBuilder &builder, Location loc, Value buffer) {
         memref::ExtractStridedMetadataOp::create(builder, loc, buffer)
             .getOffset());
   else if (offset)
-    elements = LLVM::ConstantOp::create(builder, loc, i64,
-                                        builder.getI64IntegerAttr(offset));
+    elements = word(builder, loc, offset);
   if (elements) {
-    Value size = LLVM::ConstantOp::create(
-        builder, loc, i64,
-        builder.getI64IntegerAttr(type.getElementTypeBitWidth() / 8));
+    Value size = word(builder, loc, type.getElementTypeBitWidth() / 8);
     address =
         LLVM::AddOp::create(builder, loc, address,
                             LLVM::MulOp::create(builder, loc, elements, size));
   }
   return LLVM::IntToPtrOp::create(builder, loc, pointer, address);
+}
+
+Value RuntimeCalls::number(OpBuilder &builder, Location loc,
+                           int64_t value) const {
+  return LLVM::ConstantOp::create(
+      builder, loc, i32,
+      builder.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+Value RuntimeCalls::word(OpBuilder &builder, Location loc,
+                         int64_t value) const {
+  return LLVM::ConstantOp::create(builder, loc, i64,
+                                  builder.getI64IntegerAttr(value));
+}
+
+Value RuntimeCalls::makeBuffer(OpBuilder &builder, Location loc,
+                               MemRefType type, Value address) const {
+  Value descriptor =
+      MemRefDescriptor::fromStaticShape(builder, loc, types, type, address);
+  return UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
+      .getResult(0);
+}
+
+Value RuntimeCalls::getDevice(Operation *op) {
+  return op->getParentOfType<func::FuncOp>().getArgument(0);
 }
 
 LogicalResult RuntimeCalls::checkDevice(Operation *op) const {

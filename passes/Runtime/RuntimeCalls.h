@@ -10,8 +10,10 @@
 #ifndef PENSTOCK_PASSES_RUNTIME_RUNTIMECALLS_H
 #define PENSTOCK_PASSES_RUNTIME_RUNTIMECALLS_H
 
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace penstock {
 
@@ -29,9 +31,35 @@ public:
   mlir::Value getPointer(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value buffer);
 
-  /// Emits an error where the function of `op` does not know its device, which
-  /// calls take.
-  mlir::LogicalResult checkDevice(mlir::Operation *op) const;
+  /// Numbers of 32 bits, which calls take, and of 64.
+  mlir::Value number(mlir::OpBuilder &builder, mlir::Location loc,
+                     int64_t value) const;
+  mlir::Value word(mlir::OpBuilder &builder, mlir::Location loc,
+                   int64_t value) const;
+
+  /// A dense buffer of this type at `address`.
+  mlir::Value makeBuffer(mlir::OpBuilder &builder, mlir::Location loc,
+                         mlir::MemRefType type, mlir::Value address) const;
+
+  /// The device that the function of `op` takes first.
+  static mlir::Value getDevice(mlir::Operation *op);
+
+  /// Calls `convert` with each op of these types. Fails, with an error, where
+  /// the function of one does not know its device.
+  template <typename... Ops, typename Convert>
+  mlir::LogicalResult convertAll(Convert convert) const {
+    llvm::SmallVector<mlir::Operation *> ops;
+    mlir::ModuleOp(root).walk([&](mlir::Operation *op) {
+      if (llvm::isa<Ops...>(op))
+        ops.push_back(op);
+    });
+    for (mlir::Operation *op : ops) {
+      if (mlir::failed(checkDevice(op)))
+        return mlir::failure();
+      llvm::TypeSwitch<mlir::Operation *>(op).Case<Ops...>(convert);
+    }
+    return mlir::success();
+  }
 
   /// A constant table of numbers, one for each content.
   mlir::LLVM::GlobalOp getTable(mlir::DenseI64ArrayAttr numbers);
@@ -40,6 +68,9 @@ public:
   mlir::Type pointer, none, i32, i64, f64;
 
 private:
+  mlir::LogicalResult checkDevice(mlir::Operation *op) const;
+
+  mlir::LLVMTypeConverter types;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> tables;
   unsigned tableCount = 0;
 };
