@@ -89,7 +89,6 @@ void addOneHot(OperatorTable &table);
 void addPadding(OperatorTable &table);
 void addRearrangements(OperatorTable &table);
 void addConstants(OperatorTable &table);
-void addFourierTransforms(OperatorTable &table);
 void addGridSample(OperatorTable &table);
 void addPatches(OperatorTable &table);
 void addQuantization(OperatorTable &table);

@@ -59,7 +59,6 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
     addPadding(table);
     addRearrangements(table);
     addConstants(table);
-    addFourierTransforms(table);
     addGridSample(table);
     addPatches(table);
     addQuantization(table);
