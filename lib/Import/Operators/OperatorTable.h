@@ -60,42 +60,8 @@ struct OperatorTable {
   }
 };
 
-void addArithmetic(OperatorTable &table);
-void addUnaryMath(OperatorTable &table);
-void addPowers(OperatorTable &table);
-void addIntegerOperators(OperatorTable &table);
-void addActivations(OperatorTable &table);
-void addAttention(OperatorTable &table);
-void addDropout(OperatorTable &table);
-void addEinsum(OperatorTable &table);
-void addFusedForms(OperatorTable &table);
-void addLogic(OperatorTable &table);
-void addBatchNormalization(OperatorTable &table);
-void addContractions(OperatorTable &table);
-void addConvolutions(OperatorTable &table);
-void addPooling(OperatorTable &table);
-void addGroupNormalization(OperatorTable &table);
-void addLayerNormalization(OperatorTable &table);
-void addVectorNormalizations(OperatorTable &table);
-void addResize(OperatorTable &table);
-void addRecurrent(OperatorTable &table);
-void addReductions(OperatorTable &table);
-void addExtrema(OperatorTable &table);
-void addSoftmaxAndLosses(OperatorTable &table);
-void addShapes(OperatorTable &table);
-void addMovement(OperatorTable &table);
-void addIndexing(OperatorTable &table);
-void addOneHot(OperatorTable &table);
-void addPadding(OperatorTable &table);
-void addRearrangements(OperatorTable &table);
-void addConstants(OperatorTable &table);
-void addGridSample(OperatorTable &table);
-void addPatches(OperatorTable &table);
-void addQuantization(OperatorTable &table);
-void addRoiAlign(OperatorTable &table);
-void addRotaryEmbedding(OperatorTable &table);
-void addSelection(OperatorTable &table);
-void addSignal(OperatorTable &table);
+#define PENSTOCK_OPERATORS(family) void add##family(OperatorTable &table);
+#include "Operators.def"
 
 //===--- Shared by several files ---===//
 

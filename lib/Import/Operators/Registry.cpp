@@ -30,42 +30,8 @@ static auto keyOf(const Operator &entry) {
 ArrayRef<Operator> penstock::onnx::getOperators() {
   static const OperatorTable table = [] {
     OperatorTable table;
-    addArithmetic(table);
-    addUnaryMath(table);
-    addPowers(table);
-    addIntegerOperators(table);
-    addActivations(table);
-    addAttention(table);
-    addDropout(table);
-    addEinsum(table);
-    addFusedForms(table);
-    addLogic(table);
-    addContractions(table);
-    addConvolutions(table);
-    addPooling(table);
-    addBatchNormalization(table);
-    addGroupNormalization(table);
-    addLayerNormalization(table);
-    addVectorNormalizations(table);
-    addRecurrent(table);
-    addReductions(table);
-    addResize(table);
-    addExtrema(table);
-    addSoftmaxAndLosses(table);
-    addShapes(table);
-    addMovement(table);
-    addIndexing(table);
-    addOneHot(table);
-    addPadding(table);
-    addRearrangements(table);
-    addConstants(table);
-    addGridSample(table);
-    addPatches(table);
-    addQuantization(table);
-    addRoiAlign(table);
-    addRotaryEmbedding(table);
-    addSelection(table);
-    addSignal(table);
+#define PENSTOCK_OPERATORS(family) add##family(table);
+#include "Operators.def"
     llvm::sort(table.entries, [](const Operator &a, const Operator &b) {
       return keyOf(a) < keyOf(b);
     });
