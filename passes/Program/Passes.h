@@ -10,7 +10,6 @@
 #define PENSTOCK_PASSES_PROGRAM_PASSES_H
 
 #include "dialects/Pipeline/Pipeline.h"
-#include "passes/Program/Bufferize/PrepackPolicy.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -20,8 +19,20 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
+#include "llvm/Support/CommandLine.h"
 
 namespace penstock {
+
+// The policies of prepacking, with their words on the command lines.
+
+enum class PrepackPolicy { Auto, None, All };
+
+inline llvm::cl::ValuesClass prepackPolicies() {
+  return llvm::cl::values(
+      clEnumValN(PrepackPolicy::Auto, "auto", "Where it pays"),
+      clEnumValN(PrepackPolicy::None, "none", "Nowhere"),
+      clEnumValN(PrepackPolicy::All, "all", "Wherever it can be"));
+}
 
 #define GEN_PASS_DECL
 #include "passes/Program/Passes.h.inc"

@@ -9,8 +9,9 @@
 #ifndef PENSTOCK_PASSES_TRAINING_PASSES_H
 #define PENSTOCK_PASSES_TRAINING_PASSES_H
 
-#include "passes/Training/RecomputePolicy.h"
-#include "passes/Training/TrainingOptions.h"
+#include "penstock/Methods/MethodSpec.h"
+#include "penstock/Optimizers/OptimizerSpec.h"
+#include "penstock/Optimizers/RateSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -19,8 +20,43 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
+#include "llvm/Support/CommandLine.h"
 
 namespace penstock {
+
+// The values of options that are few, with their words on the command lines.
+
+enum class RecomputePolicy { None, Full, Budget, Matching };
+
+inline llvm::cl::ValuesClass recomputePolicies() {
+  return llvm::cl::values(
+      clEnumValN(RecomputePolicy::None, "none", "Nothing"),
+      clEnumValN(RecomputePolicy::Full, "full", "All from the stage's inputs"),
+      clEnumValN(RecomputePolicy::Budget, "budget",
+                 "The cheapest until what is stored fits the stage's budget"),
+      clEnumValN(RecomputePolicy::Matching, "matching",
+                 "What ONNX nodes of matching names keep"));
+}
+
+inline llvm::cl::ValuesClass clipScopes() {
+  return llvm::cl::values(clEnumValN(pipeline::ClipScope::Global, "global",
+                                     "That of the gradients of all stages"),
+                          clEnumValN(pipeline::ClipScope::Stage, "stage",
+                                     "That of the gradients of each stage"));
+}
+
+inline llvm::cl::ValuesClass batchNormModes() {
+  return llvm::cl::values(
+      clEnumValN(pipeline::BatchNorm::Train, "train",
+                 "Those of the microbatch"),
+      clEnumValN(pipeline::BatchNorm::Frozen, "frozen", "Those stored"));
+}
+
+inline llvm::cl::ValuesClass precisions() {
+  return llvm::cl::values(
+      clEnumValN(pipeline::Precision::F32, "f32", "Nothing"),
+      clEnumValN(pipeline::Precision::BF16, "bf16", "bf16"));
+}
 
 #define GEN_PASS_DECL
 #include "passes/Training/Passes.h.inc"

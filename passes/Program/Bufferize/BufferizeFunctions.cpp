@@ -8,20 +8,26 @@
 // upstream analysis find an order without copies, and packs what is left.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Nn/Convolution.h"
+#include "dialects/Nn/Nn.h"
 #include "dialects/Pipeline/Pipeline.h"
-#include "passes/Program/Bufferize/DenseOperands.h"
+#include "passes/Kernels/Widening.h"
 #include "passes/Program/Bufferize/Destinations.h"
-#include "passes/Program/Bufferize/NnBufferization.h"
 #include "passes/Program/Devices/DeviceBuilder.h"
 #include "passes/Program/Memory/PackTemporaries.h"
 #include "passes/Program/Passes.h"
+#include "penstock/Target/MatrixProduct.h"
 
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Linalg/Transforms/SubsetInsertionOpInterfaceImpl.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/IR/TensorTilingInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
@@ -37,6 +43,130 @@ namespace penstock {
 
 using namespace mlir;
 using namespace penstock;
+using namespace mlir::bufferization;
+
+// The upstream analysis learns what convolutions read and write: they stay ops,
+// as the library computes them.
+
+namespace {
+
+/// `accumulates`: reads its destination, where others overwrite it.
+template <typename Op, bool accumulates>
+struct ConvModel
+    : DstBufferizableOpInterfaceExternalModel<ConvModel<Op, accumulates>, Op> {
+  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
+                              const AnalysisState &) const {
+    return accumulates || !cast<Op>(op).isDpsInit(&operand);
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto conv = cast<Op>(op);
+    SmallVector<Value> buffers;
+    for (Value operand : op->getOperands()) {
+      FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);
+      if (failed(buffer))
+        return failure();
+      buffers.push_back(*buffer);
+    }
+    Op::create(rewriter, op->getLoc(), TypeRange(), buffers[0], buffers[1],
+               buffers[2], conv.getStridesAttr(), conv.getDilationsAttr(),
+               conv.getPadsAttr(), conv.getGroupsAttr());
+    replaceOpWithBufferizedValues(rewriter, op, buffers[2]);
+    return success();
+  }
+};
+
+} // namespace
+
+static void registerNnBufferization(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, nn::NnDialect *) {
+    nn::ConvOp::attachInterface<ConvModel<nn::ConvOp, false>>(*context);
+    nn::ConvInputGradOp::attachInterface<ConvModel<nn::ConvInputGradOp, false>>(
+        *context);
+    nn::ConvWeightGradOp::attachInterface<
+        ConvModel<nn::ConvWeightGradOp, true>>(*context);
+  });
+}
+
+// What is copied is what the op reads or writes: products and gradients of
+// weights add to their destinations, other convolutions overwrite theirs.
+
+static Value destinationOf(const nn::Convolution &conv) {
+  switch (conv.kind) {
+  case nn::Convolution::Forward:
+    return conv.output;
+  case nn::Convolution::InputGrad:
+    return conv.input;
+  case nn::Convolution::WeightGrad:
+    return conv.weights;
+  }
+  return nullptr;
+}
+
+static bool isPart(Value operand) {
+  auto type = dyn_cast<MemRefType>(operand.getType());
+  return type && !type.getLayout().isIdentity();
+}
+
+static void makeDense(Operation *op, Value destination, bool adds) {
+  OpBuilder builder(op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value part = operand.get();
+    if (!isPart(part))
+      continue;
+    auto type = cast<MemRefType>(part.getType());
+    builder.setInsertionPoint(op);
+    Value dense = memref::AllocOp::create(
+        builder, op->getLoc(),
+        MemRefType::get(type.getShape(), type.getElementType()));
+    if (part != destination || adds)
+      linalg::CopyOp::create(builder, op->getLoc(), part, dense);
+    operand.set(dense);
+    if (part != destination)
+      continue;
+    builder.setInsertionPointAfter(op);
+    linalg::CopyOp::create(builder, op->getLoc(), dense, part);
+  }
+}
+
+/// Whether matrices in these buffers, or in dense ones of their shapes, are
+/// something that a library multiplies.
+static bool isProduct(linalg::ContractOp contract, bool dense) {
+  auto op = cast<linalg::LinalgOp>(contract.getOperation());
+  SmallVector<SmallVector<int64_t>> strides;
+  for (Value operand : op->getOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.getType());
+    int64_t offset;
+    if (!type || (!type.getElementType().isF32() && !isNarrowProduct(contract)))
+      return false;
+    if (dense)
+      type = MemRefType::get(type.getShape(), type.getElementType());
+    if (failed(type.getStridesAndOffset(strides.emplace_back(), offset)))
+      return false;
+  }
+  return succeeded(readMatrixProduct(op.getStaticLoopRanges(),
+                                     op.getIndexingMapsArray(), strides));
+}
+
+/// Gives every convolution of a bufferised function whose operand is part of a
+/// buffer a dense one, copied from it before and to it afterwards. So, too, a
+/// product that is none for the library as its operands lie (every second
+/// column of a matrix): loops would round otherwise than the library does where
+/// the cut between two stages leaves a dense copy.
+static void makeOperandsDense(func::FuncOp function) {
+  function.walk([](Operation *op) {
+    if (std::optional<nn::Convolution> conv = nn::Convolution::match(op))
+      return makeDense(op, destinationOf(*conv),
+                       conv->kind == nn::Convolution::WeightGrad);
+    auto contract = dyn_cast<linalg::ContractOp>(op);
+    if (contract && llvm::any_of(contract->getOperands(), isPart) &&
+        !isProduct(contract, /*dense=*/false) &&
+        isProduct(contract, /*dense=*/true))
+      makeDense(contract, contract.getDpsInits().front(), /*adds=*/true);
+  });
+}
 
 namespace {
 
