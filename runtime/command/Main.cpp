@@ -12,18 +12,62 @@
 #include "runtime/command/Evaluation.h"
 #include "runtime/command/Flags.h"
 #include "runtime/command/ProgressLine.h"
-#include "runtime/command/StopSignals.h"
 #include "runtime/command/Summary.h"
 #include "runtime/job/Launch.h"
 #include "runtime/support/Wait.h"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <unistd.h>
 
 using namespace penstock::runtime;
+
+// The handler only notes the signal; whoever trains looks from time to time.
+
+static std::atomic<int> received = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+/// SA_RESETHAND: the next one of this kind finds the default action; one of the
+/// other kind is sent again to itself.
+static void onStopSignal(int signal) {
+  int none = 0;
+  if (received.compare_exchange_strong(none, signal))
+    return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// From now on, such a signal is a request. One that is ignored stays so.
+static void catchStopSignals() {
+  for (int signal : {SIGINT, SIGTERM, SIGUSR2}) {
+    struct sigaction action = {}, former = {};
+    action.sa_handler = onStopSignal;
+    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+    // What a shell starts in the background ignores SIGINT.
+    if (sigaction(signal, nullptr, &former) == 0 &&
+        former.sa_handler != SIG_IGN)
+      sigaction(signal, &action, nullptr);
+  }
+}
+
+/// The signal that came, or 0.
+static int getStopSignal() { return received.load(); }
+
+static std::atomic<bool> isCheckpointAsked = false;
+
+/// From now on, SIGUSR1 asks for a checkpoint.
+static void catchCheckpointSignal() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { isCheckpointAsked.store(true); };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+/// Whether it came since this was asked.
+static bool takeCheckpointSignal() { return isCheckpointAsked.exchange(false); }
 
 /// Returns true if all that was printed has arrived. A text that fills the
 /// buffer may have failed before.

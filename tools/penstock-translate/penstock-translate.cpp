@@ -8,19 +8,82 @@
 // can import.
 //===----------------------------------------------------------------------===//
 
-#include "ListOperators.h"
-#include "penstock/Import/Import.h"
-#include "penstock/Support/CommandLine.h"
-
 #include "dialects/Onnx/Onnx.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Frontend/Passes.h"
+#include "penstock/Import/Import.h"
+#include "penstock/Import/OperatorRegistry.h"
+#include "penstock/Support/CommandLine.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace penstock;
+using namespace penstock::onnx;
+
+// What docs/operators.md holds: written from the table that the importer uses,
+// so that it cannot promise what the importer does not know.
+
+using Entries = llvm::ArrayRef<Operator>;
+
+/// The since-versions for which `holds`, or "" when there are none.
+static std::string versions(Entries entries,
+                            llvm::function_ref<bool(const Operator &)> holds) {
+  std::string text;
+  for (const Operator &entry : entries)
+    if (holds(entry))
+      text += (text.empty() ? "" : ", ") + std::to_string(entry.since);
+  return text;
+}
+
+/// "yes", "no", or the since-versions that have the property.
+static std::string answer(Entries entries,
+                          llvm::function_ref<bool(const Operator &)> holds) {
+  if (llvm::all_of(entries, holds))
+    return "yes";
+  std::string some = versions(entries, holds);
+  return some.empty() ? "no" : "since " + some;
+}
+
+static void listOne(Entries entries, llvm::raw_ostream &stream) {
+  stream << "| " << entries.front().type << " | "
+         << versions(entries, [](const Operator &) { return true; }) << " | "
+         << answer(entries, [](const Operator &entry) { return !!entry.lower; })
+         << " | "
+         << answer(entries, [](const Operator &entry) { return !!entry.fold; })
+         << " | "
+         << answer(entries,
+                   [](const Operator &entry) {
+                     return entry.lower &&
+                            entry.derivative == Operator::Differentiable;
+                   })
+         << " |\n";
+}
+
+static void listOperators(llvm::raw_ostream &stream) {
+  Entries table = getOperators();
+  std::optional<llvm::StringRef> domain;
+  while (!table.empty()) {
+    const Operator &first = table.front();
+    if (domain != first.domain) {
+      domain = first.domain;
+      stream << "\n## Domain `"
+             << (domain->empty() ? llvm::StringRef("ai.onnx") : *domain)
+             << "`\n\n| operator | since-versions | runs | folds | gradient "
+                "|\n|---|---|---|---|---|\n";
+    }
+    size_t count = llvm::count_if(table, [&](const Operator &entry) {
+      return entry.domain == first.domain && entry.type == first.type;
+    });
+    listOne(table.take_front(count), stream);
+    table = table.drop_front(count);
+  }
+}
 
 namespace cl = llvm::cl;
 
@@ -118,7 +181,7 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "Imports ONNX models\n");
   if (operators) {
-    penstock::listOperators(llvm::outs());
+    listOperators(llvm::outs());
     return 0;
   }
   if (model.empty()) {
