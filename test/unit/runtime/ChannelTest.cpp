@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kWords = 9;
 constexpr int64_t kShape[] = {kWords};
 
-penstock_channel channelOf(uint32_t slots, uint32_t staging) {
+penstock_channel describe(uint32_t slots, uint32_t staging) {
   return {"c",     PENSTOCK_CHANNEL_TRANSFER,
           nullptr, {PENSTOCK_I64, 1, kShape, 8 * kWords},
           0,       1,
@@ -34,11 +34,15 @@ penstock_channel channelOf(uint32_t slots, uint32_t staging) {
 
 HostMemory memory;
 
-/// A channel between two devices.
-class TestChannel : public Channel {
+/// A channel between two devices, which has its description.
+struct Description {
+  penstock_channel description;
+};
+class TestChannel : Description, public Channel {
 public:
-  explicit TestChannel(const penstock_channel &description)
-      : Channel(description, 0) {
+  TestChannel(uint32_t slots, uint32_t staging)
+      : Description{describe(slots, staging)},
+        Channel(Description::description, 0) {
     from = to = &memory;
   }
 };
@@ -46,8 +50,7 @@ public:
 /// Sends `count` messages from number `first`; policy with or without spin.
 void stress(uint32_t slots, uint32_t staging, int64_t first, int64_t count,
             int64_t spin) {
-  penstock_channel description = channelOf(slots, staging);
-  TestChannel channel(description);
+  TestChannel channel(slots, staging);
   WaitPolicy policy = {spin};
   std::thread sender([&] {
     uint32_t ring = staging + slots;
@@ -94,24 +97,21 @@ TEST(Channel, TwoDirectionsAtOnce) {
 }
 
 TEST(Channel, RefusesMessagesOutOfOrder) {
-  penstock_channel description = channelOf(2, 1);
-  TestChannel channel(description);
+  TestChannel channel(2, 1);
   int64_t buffer[kWords] = {};
   EXPECT_EQ(channel.postSend(5, addressOf(buffer)), PostResult::Queued);
   EXPECT_EQ(channel.postSend(7, addressOf(buffer)), PostResult::OutOfOrder);
 }
 
 TEST(Channel, RefusesPeersThatDisagreeOnNumbers) {
-  penstock_channel description = channelOf(2, 1);
-  TestChannel channel(description);
+  TestChannel channel(2, 1);
   int64_t buffer[kWords] = {};
   EXPECT_EQ(channel.postSend(5, addressOf(buffer)), PostResult::Queued);
   EXPECT_EQ(channel.postReceive(6, addressOf(buffer)), PostResult::Mismatch);
 }
 
 TEST(Channel, RefusesMoreThanItHolds) {
-  penstock_channel description = channelOf(1, 1);
-  TestChannel channel(description);
+  TestChannel channel(1, 1);
   int64_t buffer[kWords] = {};
   for (uint32_t i = 0; i < channel.capacity(); ++i)
     EXPECT_EQ(channel.postSend(i, addressOf(buffer)), PostResult::Queued);
@@ -120,8 +120,7 @@ TEST(Channel, RefusesMoreThanItHolds) {
 }
 
 TEST(Channel, BeginsAnewAfterAReset) {
-  penstock_channel description = channelOf(1, 1);
-  TestChannel channel(description);
+  TestChannel channel(1, 1);
   int64_t from[kWords] = {3}, to[kWords] = {};
   for (int64_t i = 0; i < 100; ++i) {
     EXPECT_EQ(channel.postSend(i, addressOf(from)), PostResult::Queued);
@@ -138,8 +137,7 @@ TEST(Channel, BeginsAnewAfterAReset) {
 
 // A source: two threads race for each posted receive; one fills it.
 TEST(Channel, ASourceMessageIsClaimedOnce) {
-  penstock_channel description = channelOf(3, 0);
-  TestChannel channel(description);
+  TestChannel channel(3, 0);
   constexpr int64_t kCount = 3000;
   int64_t slots[3] = {};
   std::atomic<int64_t> filled{0};
@@ -172,8 +170,7 @@ TEST(Channel, ASourceMessageIsClaimedOnce) {
 // A transport at the far end takes sends, in order, and says when they have
 // left their slots.
 TEST(Channel, ASentMessageIsClaimedOnce) {
-  penstock_channel description = channelOf(1, 1);
-  TestChannel channel(description);
+  TestChannel channel(1, 1);
   int64_t slots[2][kWords] = {}, n = 0;
   Address slot = 0;
   EXPECT_FALSE(channel.claimSend(0, n, slot));
@@ -235,7 +232,7 @@ public:
 TEST(Channel, ClaimsWhatIsReady) {
   std::vector<std::string> log;
   EarlyMemory a("a", log);
-  penstock_channel description = channelOf(1, 1);
+  penstock_channel description = describe(1, 1);
   int64_t slots[kWords] = {}, n = 0;
   Address slot = 0;
   for (bool isSender : {true, false}) {
@@ -266,7 +263,7 @@ TEST(Channel, OrdersDevicesWhoseCallsReturnEarly) {
   for (bool sendsFirst : {false, true}) {
     std::vector<std::string> log;
     EarlyMemory a("a", log), b("b", log);
-    penstock_channel description = channelOf(1, 1);
+    penstock_channel description = describe(1, 1);
     Channel channel(description, 0);
     channel.from = &a;
     channel.to = &b;
@@ -299,8 +296,7 @@ TEST(Channel, OrdersDevicesWhoseCallsReturnEarly) {
 TEST(Channel, CopiesFromADeviceWhoseCallsReturnEarly) {
   std::vector<std::string> log;
   EarlyMemory a("a", log);
-  penstock_channel description = channelOf(1, 1);
-  TestChannel channel(description);
+  TestChannel channel(1, 1);
   channel.from = &a;
   channel.open();
   std::vector<int64_t> from(kWords, 7), to(kWords);

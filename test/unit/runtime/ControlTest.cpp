@@ -248,55 +248,17 @@ TEST(Control, EndsAllWithTheCodeOfOneThatFails) {
   }
 }
 
-TEST(Control, TakesSilenceForDeath) {
-  Job job;
-  job.size = 2;
-  int pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-  std::vector<Socket> sockets(2);
-  sockets[1] = Socket(pair[0]);
-  Socket silent(pair[1]);
-  Listener listener;
-  Control control(job, std::move(sockets),
-                  {20 * kMillisecond, 300 * kMillisecond}, listener);
-  ASSERT_TRUE(listener.awaitEnd());
-  EXPECT_EQ(listener.code, PENSTOCK_PEER_FAILED);
-  EXPECT_EQ(listener.sentence.rfind("no sign of life for 0.", 0), 0u)
-      << listener.sentence;
-}
-
-// On a host with too much to do. This process lives, as anyone can see.
-TEST(Control, ForgivesSilenceOfOneThatLives) {
-  Job job;
-  job.size = 2;
-  int pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-  std::vector<Socket> sockets(2);
-  sockets[1] = Socket(pair[0]);
-  Socket silent(pair[1]);
-  Listener listener;
-  Control control(job, std::move(sockets),
-                  {20 * kMillisecond, 200 * kMillisecond}, listener);
-  control.setProcess(1, getpid());
-  usleep(600000);
-  EXPECT_EQ(listener.code, -1);
-  control.setProcess(1, 0x7ffffff0); // there is none of that number
-  ASSERT_TRUE(listener.awaitEnd());
-  EXPECT_EQ(listener.code, PENSTOCK_PEER_FAILED);
-}
-
 /// Rank 0 of two, whose other end is the test.
 struct Victim {
-  Victim() {
+  explicit Victim(Control::Times times = {20 * kMillisecond, 0}) {
     job.size = 2;
     int pair[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
     std::vector<Socket> sockets(2);
     sockets[1] = Socket(pair[0]);
     peer = Socket(pair[1]);
-    control = std::make_unique<Control>(job, std::move(sockets),
-                                        Control::Times{20 * kMillisecond, 0},
-                                        listener);
+    control =
+        std::make_unique<Control>(job, std::move(sockets), times, listener);
   }
   void send(const std::string &bytes) {
     size_t at = 0;
@@ -317,6 +279,25 @@ struct Victim {
   Socket peer;
   std::unique_ptr<Control> control;
 };
+
+TEST(Control, TakesSilenceForDeath) {
+  Victim victim({20 * kMillisecond, 300 * kMillisecond});
+  ASSERT_TRUE(victim.listener.awaitEnd());
+  EXPECT_EQ(victim.listener.code, PENSTOCK_PEER_FAILED);
+  EXPECT_EQ(victim.listener.sentence.rfind("no sign of life for 0.", 0), 0u)
+      << victim.listener.sentence;
+}
+
+// On a host with too much to do. This process lives, as anyone can see.
+TEST(Control, ForgivesSilenceOfOneThatLives) {
+  Victim victim({20 * kMillisecond, 200 * kMillisecond});
+  victim.control->setProcess(1, getpid());
+  usleep(600000);
+  EXPECT_EQ(victim.listener.code, -1);
+  victim.control->setProcess(1, 0x7ffffff0); // there is none of that number
+  ASSERT_TRUE(victim.listener.awaitEnd());
+  EXPECT_EQ(victim.listener.code, PENSTOCK_PEER_FAILED);
+}
 
 std::string makeHeader(uint32_t length, uint16_t type) {
   std::string header(8, '\0');
