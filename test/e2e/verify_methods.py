@@ -165,35 +165,47 @@ def check(options, name, method, depth, microbatches, optimizer):
     return cell
 
 
+def split_numbers(text):
+    return [int(number) for number in text.split(",")]
+
+
+def parse(parser, depths):
+    """Returns the options, with those that all tables have; makes the folder."""
+    parser.add_argument("penstockc")
+    parser.add_argument("folder", type=os.path.abspath)
+    parser.add_argument("--depths", type=split_numbers, default=depths)
+    parser.add_argument("--flags", default="")
+    options = parser.parse_args()
+    os.makedirs(options.folder, exist_ok=True)
+    return options
+
+
+def print_head(title, columns):
+    print(f"{title}\n\n|" + "".join(f" {column} |" for column in columns))
+    print("|---" * len(columns) + "|")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("penstockc")
-    parser.add_argument("folder")
     parser.add_argument("--models", nargs="*", default=["mlp", "cnn", "transformer"])
     parser.add_argument("--methods", nargs="*")
-    parser.add_argument("--depths", default="1,2,3,4,5,6")
-    parser.add_argument("--microbatches", default="1,2,4,8")
+    parser.add_argument("--microbatches", type=split_numbers, default=[1, 2, 4, 8])
     parser.add_argument("--optimizers", nargs="*", default=OPTIMIZERS)
     parser.add_argument("--devices", type=int)
     parser.add_argument("--steps", type=int, default=13)
     parser.add_argument("--eval-every", type=int, default=5)
-    parser.add_argument("--flags", default="")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--emulated", type=float, metavar="TOLERANCE")
-    options = parser.parse_args()
-    depths = [int(p) for p in options.depths.split(",")]
+    options = parse(parser, [1, 2, 3, 4, 5, 6])
+    depths = options.depths
     options.methods = options.methods or plans.methods(options.penstockc) + PIPEMARE
-    options.folder = os.path.abspath(options.folder)
-    os.makedirs(options.folder, exist_ok=True)
-    counts = [int(m) for m in options.microbatches.split(",")]
     total = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for model, optimizer in itertools.product(options.models,
                                                   options.optimizers):
-            print(f"{model}, {optimizer} {options.flags}\n\n| method | M |" +
-                  "".join(f" p = {p} |" for p in depths))
-            print("|---" * (2 + len(depths)) + "|")
-            rows = list(itertools.product(options.methods, counts))
+            print_head(f"{model}, {optimizer} {options.flags}",
+                       ["method", "M"] + [f"p = {p}" for p in depths])
+            rows = list(itertools.product(options.methods, options.microbatches))
             cells = pool.map(
                 lambda cell: check(options, model, *cell, optimizer),
                 [(method, p, m) for method, m in rows for p in depths])

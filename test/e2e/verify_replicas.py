@@ -22,7 +22,7 @@ import re
 import sys
 
 import plans
-from verify_methods import MODELS, run
+from verify_methods import MODELS, parse, print_head, run
 
 WIDTHS = ["2", "3", "2,1", "1,2", "3,1", "1,3", "2,3", "3,1,2", "1,3,2", "2,1,1,3"]
 
@@ -99,27 +99,19 @@ def flagsOf(widths, chunks, depths):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("penstockc")
-    parser.add_argument("folder")
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     parser.add_argument("--widths", nargs="*", default=WIDTHS)
     parser.add_argument("--schedules", nargs="*")
     parser.add_argument("--methods", nargs="*")
-    parser.add_argument("--depths", default="1,2,3,4")
     parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--flags", default="")
-    options = parser.parse_args()
+    options = parse(parser, [1, 2, 3, 4])
     options.schedules = options.schedules or plans.schedules(options.penstockc)
     options.methods = options.methods or plans.methods(options.penstockc)
-    depths = [int(p) for p in options.depths.split(",")]
-    options.folder = os.path.abspath(options.folder)
-    os.makedirs(options.folder, exist_ok=True)
+    depths = options.depths
     options.program = os.path.join(options.folder, "run")
     sweep = Sweep(options)
     for model in options.models:
-        print(f"{model} {options.flags}\n\n| |" +
-              "".join(f" {widths} |" for widths in options.widths))
-        print("|---" * (1 + len(options.widths)) + "|")
+        print_head(f"{model} {options.flags}", ["", *options.widths])
         for schedule in options.schedules:
             row = []
             for widths in options.widths:

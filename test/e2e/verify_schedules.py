@@ -24,21 +24,20 @@ import hashlib
 import itertools
 import os
 import re
-import subprocess
 import sys
 
 import plans
 from same_but_weights import float_initializers
-from verify_methods import MODELS, ROOT, Difference, readLosses
+from verify_methods import (MODELS, Difference, parse, print_head, readLosses,
+                            split_numbers)
+from verify_methods import run as run_with
 
 TOLERANCES = {"f32": 1e-5, "bf16": 2e-2}
 
 
 def run(command, order=0, graphs=True):
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT,
-                          env={**os.environ, "PENSTOCK_EMULATED_ORDER": str(order),
-                               "PENSTOCK_GRAPHS": str(int(graphs))})
-    return done.returncode, done.stdout, done.stderr
+    return run_with(command, PENSTOCK_EMULATED_ORDER=str(order),
+                    PENSTOCK_GRAPHS=str(int(graphs)))
 
 
 def readWeights(path):
@@ -140,27 +139,19 @@ class Training:
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("penstockc")
-    parser.add_argument("folder")
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--microbatches", type=int, required=True)
     parser.add_argument("--schedules", nargs="+", required=True)
     parser.add_argument("--precisions", nargs="+", choices=TOLERANCES, default=["f32"])
-    parser.add_argument("--depths", default="1,2,3,4")
-    parser.add_argument("--orders", default="0,1,7")
+    parser.add_argument("--orders", type=split_numbers, default=[0, 1, 7])
     parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--flags", default="")
-    options = parser.parse_args()
-    options.orders = [int(order) for order in options.orders.split(",")]
-    options.folder = os.path.abspath(options.folder)
-    os.makedirs(options.folder, exist_ok=True)
-    depths = [int(depth) for depth in options.depths.split(",")]
+    options = parse(parser, [1, 2, 3, 4])
+    depths = options.depths
     total = 0
     for name, precision in itertools.product(options.models, options.precisions):
         training = Training(options, name, precision)
-        print(f"{name}, M = {options.microbatches}, {precision} {options.flags}\n\n| schedule |" +
-              "".join(f" p = {depth} |" for depth in depths))
-        print("|---" * (1 + len(depths)) + "|")
+        print_head(f"{name}, M = {options.microbatches}, {precision} {options.flags}",
+                   ["schedule"] + [f"p = {depth}" for depth in depths])
         for schedule in options.schedules:
             row = [training.check(schedule, depth) for depth in depths]
             print(f"| {schedule} |" + "".join(f" {cell} |" for cell in row), flush=True)
