@@ -339,8 +339,8 @@ TrainingOp penstock::pipeline::addTraining(ModuleOp module,
 FailureOr<TrainingOp> penstock::pipeline::requireTraining(ModuleOp module) {
   if (TrainingOp training = getTraining(module))
     return training;
-  return module.emitError("has no pipeline.training, which says how it trains: "
-                          "run pipeline-set-training");
+  return module.emitError("C32: has no pipeline.training, which says how it "
+                          "trains: run pipeline-set-training");
 }
 
 TargetAttrInterface penstock::pipeline::getTarget(Operation *op) {

@@ -23,7 +23,7 @@ module @replay {
 // -----
 
 // C32: from level training on.
-// expected-error @below {{has no pipeline.training, which says how it trains: run pipeline-set-training}}
+// expected-error @below {{C32: has no pipeline.training, which says how it trains: run pipeline-set-training}}
 module {
   pipeline.stage @a
   pipeline.channel @x : [tensor<3xf32>] source(input "x")
