@@ -21,8 +21,6 @@ public:
   /// `updates` of the segment.
   WaveRule(const Model &model, int64_t updates);
 
-  /// Whether there is anything to check.
-  bool applies() const { return !stages.empty(); }
   /// Says what is wrong with a run, the next of its task here, after so many
   /// runs of each task; empty if nothing is.
   std::string check(const Event &event, llvm::ArrayRef<int64_t> runs) const;

@@ -49,8 +49,6 @@ public:
   std::unique_ptr<Transport> createTransport() const;
   /// Where the devices of this process are, of those that were asked for.
   std::vector<int> chooseGpus(const std::vector<int> &gpus) const;
-  /// "Open MPI v4.1.4", or empty.
-  const std::string &getLibrary() const { return mpi.getName(); }
 
   /// Adds what all have to know of the transport.
   void describeTransport(Record &own) const;
