@@ -219,8 +219,11 @@ LogicalResult ModelBuilder::placeChannel(pipeline::ChannelOp op,
 }
 
 LogicalResult ModelBuilder::addChannels() {
+  llvm::StringMap<pipeline::ChannelOp> ops;
+  for (auto op : module.getOps<pipeline::ChannelOp>())
+    ops[op.getSymName()] = op;
   for (Channel &channel : result.model.channels) {
-    auto op = module.lookupSymbol<pipeline::ChannelOp>(channel.name);
+    pipeline::ChannelOp op = ops.lookup(channel.name);
     if (!op)
       return module.emitError("tasks use @")
              << channel.name << ", which is no channel";

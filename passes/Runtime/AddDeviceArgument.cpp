@@ -39,9 +39,10 @@ struct AddDeviceArgumentPass
     });
 
     // 2. Calls.
+    SymbolTableCollection symbols;
     getOperation().walk([&](func::CallOp call) {
       auto caller = call->getParentOfType<func::FuncOp>();
-      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
           call, call.getCalleeAttr());
       if (!caller || !callee ||
           callee.getNumArguments() == call.getNumOperands())

@@ -17,18 +17,37 @@
 using namespace mlir;
 using namespace penstock;
 
-/// Costs of the devices of a task's stage, where they are declared.
-static PlannedCost getCosts(pipeline::TaskOp task) {
-  auto module = task->getParentOfType<ModuleOp>();
-  auto stage = module.lookupSymbol<pipeline::StageOp>(task.getStageAttr());
+namespace {
+
+/// Seconds of tasks. What tasks of several workers call is costed once.
+class AnalyticSeconds {
+public:
+  explicit AnalyticSeconds(ModuleOp module) : module(module), symbols(module) {}
+
+  double get(pipeline::TaskOp task);
+
+private:
+  pipeline::TargetAttrInterface getTarget(pipeline::TaskOp task);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  llvm::DenseMap<std::pair<Operation *, Attribute>, double> known;
+};
+
+} // namespace
+
+/// Returns that of the devices of a task's stage, where they are declared.
+pipeline::TargetAttrInterface
+AnalyticSeconds::getTarget(pipeline::TaskOp task) {
+  auto stage = symbols.lookup<pipeline::StageOp>(task.getStage());
   ArrayRef<int64_t> devices =
       stage ? stage.getDevices().value_or(ArrayRef<int64_t>())
             : ArrayRef<int64_t>();
   for (auto device : module.getOps<pipeline::DeviceOp>())
     if (llvm::is_contained(devices, device.getNumber()))
       if (Target::get(device.getTarget()))
-        return PlannedCost::get(module, device.getTarget());
-  return PlannedCost::get(module, pipeline::TargetAttrInterface());
+        return device.getTarget();
+  return pipeline::TargetAttrInterface();
 }
 
 /// Returns the rates of the links that the program is planned for.
@@ -36,18 +55,22 @@ static MachineRates getLinkRates(Operation *op) {
   return getPlanRates(op->getParentOfType<ModuleOp>()).value_or(MachineRates());
 }
 
-static double getAnalyticSeconds(pipeline::TaskOp task) {
+double AnalyticSeconds::get(pipeline::TaskOp task) {
   double total = 0;
   if (task.isBodyless())
     return total;
-  PlannedCost costs = getCosts(task);
+  pipeline::TargetAttrInterface target = getTarget(task);
   for (auto call : task.getBody().front().getOps<func::CallOp>()) {
-    auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-        task, call.getCalleeAttr());
+    auto function = symbols.lookup<func::FuncOp>(call.getCallee());
     if (!function || function.isExternal())
       continue;
-    for (Operation &op : function.getBody().front().without_terminator())
-      total += costs.getSeconds(&op);
+    auto [seconds, isNew] = known.try_emplace({function, target});
+    if (isNew) {
+      PlannedCost costs = PlannedCost::get(module, target);
+      for (Operation &op : function.getBody().front().without_terminator())
+        seconds->second += costs.getSeconds(&op);
+    }
+    total += seconds->second;
   }
   return total;
 }
@@ -56,8 +79,9 @@ static double getAnalyticSeconds(pipeline::TaskOp task) {
 static std::vector<double> getSeconds(ModuleOp module,
                                       const schedule::Imported &imported) {
   std::vector<double> seconds;
+  AnalyticSeconds analytic(module);
   for (pipeline::TaskOp task : imported.tasks)
-    seconds.push_back(getAnalyticSeconds(task));
+    seconds.push_back(analytic.get(task));
   auto measured =
       module->getAttrOfType<DenseF64ArrayAttr>(pipeline::kStageSecondsAttr);
   const auto &tasks = imported.model.tasks;
@@ -69,9 +93,9 @@ static std::vector<double> getSeconds(ModuleOp module,
   auto isBackward = [](char letter) {
     return letter == 'B' || letter == 'I' || letter == 'W';
   };
-  for (auto [task, analytic] : llvm::zip_equal(tasks, seconds))
+  for (auto [task, value] : llvm::zip_equal(tasks, seconds))
     if (isBackward(task.letter))
-      backward[task.stage] += analytic;
+      backward[task.stage] += value;
   for (auto [task, value] : llvm::zip_equal(tasks, seconds)) {
     double whole = backward[task.stage];
     if (isBackward(task.letter))

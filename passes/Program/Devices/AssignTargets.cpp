@@ -33,11 +33,16 @@ struct AssignTargetsPass
       return signalPassFailure();
     SmallVector<ModuleOp> modules{getOperation()};
     llvm::append_range(modules, getOperation().getOps<ModuleOp>());
-    for (ModuleOp module : modules)
+    SymbolTable root(getOperation());
+    symbols = &root;
+    for (ModuleOp module : modules) {
+      SymbolTable own(module);
       for (auto task : module.getOps<TaskOp>())
         if (!task.isBodyless())
           for (auto call : task.getBody().getOps<func::CallOp>())
-            assign(module, call, targets->lookup(task.getStage()));
+            assign(module == getOperation() ? root : own, call,
+                   targets->lookup(task.getStage()));
+    }
   }
 
 private:
@@ -64,21 +69,24 @@ private:
     return result;
   }
 
-  /// Lets a call have the function for `target`, and what that calls likewise.
-  void assign(ModuleOp module, func::CallOp call, TargetAttrInterface target) {
-    auto callee = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
+  /// Lets a call, in the module of these symbols, have the function for
+  /// `target`, and what that calls likewise.
+  void assign(SymbolTable &module, func::CallOp call,
+              TargetAttrInterface target) {
+    auto callee = symbols->lookup<func::FuncOp>(call.getCallee());
     if (!callee || !target)
       return;
     func::FuncOp function = getFunction(callee, target);
     if (function != callee)
       call.setCallee(function.getSymName());
     // A nested module declares what it calls.
-    if (!module.lookupSymbol(function.getSymName())) {
+    if (!module.lookup(function.getSymName())) {
       Operation *declaration = function->cloneWithoutRegions();
       declaration->removeAttr(kTargetAttr);
       SymbolTable::setSymbolVisibility(declaration,
                                        SymbolTable::Visibility::Private);
-      module.insert(module.lookupSymbol(callee.getSymName()), declaration);
+      module.insert(declaration,
+                    module.lookup(callee.getSymName())->getIterator());
     }
   }
 
@@ -89,16 +97,15 @@ private:
     func::FuncOp result = function;
     if (!assigned.insert(function).second) {
       result = function.clone();
-      SymbolTable(getOperation())
-          .insert(result, std::next(function->getIterator()));
+      symbols->insert(result, std::next(function->getIterator()));
     }
     result->setAttr(kTargetAttr, target);
     clones[{function, target}] = result;
-    result.walk(
-        [&](func::CallOp call) { assign(getOperation(), call, target); });
+    result.walk([&](func::CallOp call) { assign(*symbols, call, target); });
     return result;
   }
 
+  SymbolTable *symbols = nullptr;
   llvm::DenseMap<std::pair<Operation *, Attribute>, func::FuncOp> clones;
   llvm::DenseSet<Operation *> assigned;
 };

@@ -73,8 +73,7 @@ void ProgramMachine::addDevice(int64_t number, const DeviceCode &code,
         receivers[channel].push_back(deviceIds[number]);
     } else if (auto call = dyn_cast<func::CallOp>(op);
                call && task && !task.countsMicrobatches()) {
-      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-          call, call.getCalleeAttr());
+      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
         auto slot = operand.getDefiningOp<SlotOp>();
         if (!slot || !callee ||
