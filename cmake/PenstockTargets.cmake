@@ -99,6 +99,9 @@ function(penstock_tool_texts name)
     file(RELATIVE_PATH installed ${folder} ${parent})
     install(FILES ${file} DESTINATION share/${installed})
   endforeach()
+  # Debian's zsh finds those of packages here, and nothing in site-functions below
+  # /usr; below /usr/local it is the other way around.
+  install(FILES ${zsh} DESTINATION share/zsh/vendor-completions)
   add_custom_command(TARGET ${name} POST_BUILD
     COMMAND ${name} --man > ${man}
     COMMAND ${name} --completion=bash > ${bash}

@@ -22,6 +22,7 @@ FILES = {
         "share/man/man1/penstockc.1.gz", "share/man/man1/penstock-plot.1.gz",
         "share/bash-completion/completions/penstockc",
         "share/zsh/site-functions/_penstockc",
+        "share/zsh/vendor-completions/_penstockc",
         "share/fish/vendor_completions.d/penstockc.fish",
         "share/doc/penstock/README.md", "share/doc/penstock/docs/tutorial.md",
         "share/doc/penstock/copyright", "share/penstock/examples/digits/mlp.onnx",
