@@ -3,15 +3,15 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A folder that goes when the test ends, and models to put into it.
+// Models to put into a folder, byte by byte where they are wrong.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_TEST_UNIT_IMPORT_FILES_H
 #define PENSTOCK_TEST_UNIT_IMPORT_FILES_H
 
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
+#include "test/unit/ScratchFolder.h"
+
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <onnx/onnx_pb.h>
@@ -21,16 +21,8 @@
 
 namespace penstock::test {
 
-class Folder {
+class Folder : public ScratchFolder {
 public:
-  Folder() { llvm::sys::fs::createUniqueDirectory("penstock-import", path); }
-  ~Folder() { llvm::sys::fs::remove_directories(path); }
-
-  std::string operator/(llvm::StringRef name) const {
-    llvm::SmallString<128> file(path);
-    llvm::sys::path::append(file, name);
-    return file.str().str();
-  }
   std::string write(llvm::StringRef name, llvm::StringRef bytes) const {
     std::string file = *this / name;
     std::error_code error;
@@ -38,9 +30,6 @@ public:
     out << bytes;
     return file;
   }
-
-private:
-  llvm::SmallString<128> path;
 };
 
 template <typename Value>

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Run.h"
+#include "test/unit/ScratchFolder.h"
 
 #include "gtest/gtest.h"
 
@@ -171,10 +172,9 @@ std::map<std::string, Report> runAll(const std::string &root,
       names.push_back(name);
   }
   std::sort(names.begin(), names.end());
-  std::string scratch =
-      (fs::temp_directory_path() / "penstock-node-tests-XXXXXX").string();
-  if (!mkdtemp(scratch.data())) {
-    ADD_FAILURE() << "cannot make " << scratch;
+  ScratchFolder scratch;
+  if (scratch.path.empty()) {
+    ADD_FAILURE() << "cannot make a temporary folder";
     return {};
   }
 
@@ -185,11 +185,10 @@ std::map<std::string, Report> runAll(const std::string &root,
   std::vector<Job> jobs;
   for (size_t next = 0; next < names.size() || !jobs.empty();) {
     while (next < names.size() && jobs.size() < workers)
-      jobs.push_back(start(*context, root, names[next++], scratch));
+      jobs.push_back(start(*context, root, names[next++], scratch.path));
     reports[jobs.front().name] = finish(jobs.front());
     jobs.erase(jobs.begin());
   }
-  fs::remove_all(scratch);
   return reports;
 }
 

@@ -9,12 +9,12 @@
 
 #include "penstock/Target/ObjectFile.h"
 #include "penstock/Target/Link.h"
+#include "test/unit/ScratchFolder.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
 #include <cstdlib>
@@ -40,19 +40,14 @@ protected:
       messages += diagnostic.str() + "\n";
       return success();
     });
-    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("penstock", folder));
+    ASSERT_FALSE(folder.path.empty());
   }
-  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
 
-  std::string path(StringRef name) {
-    llvm::SmallString<128> result(folder);
-    llvm::sys::path::append(result, name);
-    return std::string(result);
-  }
+  std::string path(StringRef name) { return folder / name; }
   size_t fileCount() {
     size_t count = 0;
     std::error_code error;
-    for (llvm::sys::fs::directory_iterator it(folder, error), end;
+    for (llvm::sys::fs::directory_iterator it(folder.path, error), end;
          it != end && !error; it.increment(error))
       ++count;
     return count;
@@ -68,7 +63,7 @@ protected:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   std::string messages;
-  llvm::SmallString<128> folder;
+  penstock::test::ScratchFolder folder;
 };
 
 TEST_F(ObjectFile, CompilesLinksAndRuns) {
@@ -133,7 +128,7 @@ TEST_F(ObjectFile, NoDriver) {
   GTEST_SKIP() << "links with the compiler of this build, wherever PATH points";
 #endif
   std::string old = std::getenv("PATH");
-  setenv("PATH", folder.c_str(), 1);
+  setenv("PATH", folder.path.c_str(), 1);
   EXPECT_TRUE(failed(linkExecutable({path("a.o")}, path("a"), {}, loc())));
   setenv("PATH", old.c_str(), 1);
   EXPECT_NE(messages.find("no C++ compiler driver found"), std::string::npos);

@@ -154,7 +154,7 @@ TEST_F(MainTest, WritesAllFiles) {
                       "equal\n",
                       0),
             0u);
-  EXPECT_EQ(folder.list(),
+  EXPECT_EQ(listFiles(folder),
             (std::vector<std::string>{"a.json", "a.jsonl", "a.onnx",
                                       "linear.onnx", "x.npy", "y.npy"}));
   EXPECT_TRUE(isJson(readText(folder / "a.json")));
@@ -164,7 +164,7 @@ TEST_F(MainTest, SavesNothingThatIsNotVerified) {
   faults.wrongReplayAt = 1;
   EXPECT_EQ(run({"--steps=3", "--save", folder / "a.onnx", "--verify"}), 4);
   EXPECT_EQ(err.rfind("error: verify: the loss of update 3", 0), 0u) << err;
-  EXPECT_EQ(folder.list(),
+  EXPECT_EQ(listFiles(folder),
             (std::vector<std::string>{"linear.onnx", "x.npy", "y.npy"}));
 }
 

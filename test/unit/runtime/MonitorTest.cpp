@@ -143,7 +143,7 @@ TEST(Events, AreRecordsOfMessages) {
     ASSERT_FALSE(file.add(300, 2.0, scalars));
     ASSERT_FALSE(file.flush());
   }
-  std::vector<std::string> names = folder.list();
+  std::vector<std::string> names = listFiles(folder);
   ASSERT_EQ(names.size(), 3u);
   EXPECT_TRUE(names[2].starts_with("logs/run/events.out.tfevents."));
   std::vector<std::string> events = readEvents(folder / names[2]);
@@ -196,7 +196,7 @@ TEST(Run, IsWatched) {
     EXPECT_NE(answer.find(line), std::string::npos) << line << answer;
   // A record for the version, and for each update.
   size_t records = 0;
-  for (const std::string &name : folder.list())
+  for (const std::string &name : listFiles(folder))
     if (name.starts_with("events/"))
       records += readEvents(folder / name).size();
   EXPECT_GE(records, 6u);

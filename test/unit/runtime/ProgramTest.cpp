@@ -500,7 +500,7 @@ TEST_F(ProgramTest, RefusesToSaveWhereItCannot) {
                 "' is a file that this program was compiled from; choose "
                 "another name");
   // No file was left by any of them.
-  EXPECT_EQ(folder.list(),
+  EXPECT_EQ(listFiles(folder),
             (std::vector<std::string>{"linear.onnx", "x.npy", "y.npy"}));
 }
 

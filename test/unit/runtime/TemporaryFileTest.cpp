@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace penstock::runtime;
@@ -42,7 +43,7 @@ TEST(TemporaryFile, ReplacesAtOnce) {
   EXPECT_EQ(readText(target), "old");
   ASSERT_TRUE(file.rename(target));
   EXPECT_EQ(readText(target), "new");
-  EXPECT_EQ(folder.list(), Names{"model.onnx"});
+  EXPECT_EQ(listFiles(folder), Names{"model.onnx"});
   struct stat info;
   ASSERT_EQ(stat(target.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, mode_t(0640));
@@ -54,12 +55,12 @@ TEST(TemporaryFile, LeavesNothing) {
     TemporaryFile written, closed;
     ASSERT_TRUE(written.create(folder / "a", O_RDWR));
     if (hasNameless(folder.path)) {
-      EXPECT_EQ(folder.list(), Names());
+      EXPECT_EQ(listFiles(folder), Names());
     }
     ASSERT_TRUE(closed.create(folder / "b", O_WRONLY));
     ASSERT_TRUE(closed.close());
   }
-  EXPECT_EQ(folder.list(), Names());
+  EXPECT_EQ(listFiles(folder), Names());
 }
 
 TEST(TemporaryFile, SaysWhyNot) {
@@ -67,4 +68,27 @@ TEST(TemporaryFile, SaysWhyNot) {
   TemporaryFile file;
   EXPECT_FALSE(file.create(folder / "missing/a", O_WRONLY));
   EXPECT_EQ(errno, ENOENT);
+}
+
+TEST(ScratchFolder, OfAProcessThatEndedGoes) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(0);
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  ScratchFolder own;
+  auto makeBeside = [&](const std::string &name) {
+    std::filesystem::path left = own.path;
+    left.replace_filename(std::string(ScratchFolder::kPrefix) + name);
+    std::filesystem::create_directories(left / "deeper");
+    return left;
+  };
+  // A number that no process has any more; no number.
+  auto stale = makeBeside(std::to_string(child) + "-a");
+  auto strange = makeBeside(std::to_string(getpid()) + "x-a");
+  ScratchFolder::removeStale();
+  EXPECT_FALSE(std::filesystem::exists(stale));
+  EXPECT_TRUE(std::filesystem::exists(own.path));
+  EXPECT_TRUE(std::filesystem::exists(strange));
+  std::filesystem::remove_all(strange);
 }

@@ -17,19 +17,13 @@
 
 using namespace penstock::test;
 
-ScratchFolder::ScratchFolder() {
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "penstock-test-XXXXXX")
-          .string();
-  path = mkdtemp(pattern.data());
-}
-
-ScratchFolder::~ScratchFolder() { std::filesystem::remove_all(path); }
-
-std::vector<std::string> ScratchFolder::list() const {
+std::vector<std::string>
+penstock::test::listFiles(const ScratchFolder &folder) {
   std::vector<std::string> names;
-  for (const auto &entry : std::filesystem::recursive_directory_iterator(path))
-    names.push_back(std::filesystem::relative(entry.path(), path).string());
+  for (const auto &entry :
+       std::filesystem::recursive_directory_iterator(folder.path))
+    names.push_back(
+        std::filesystem::relative(entry.path(), folder.path).string());
   std::sort(names.begin(), names.end());
   return names;
 }

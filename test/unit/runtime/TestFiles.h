@@ -3,12 +3,14 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A scratch folder, .npy files and small ONNX models written byte by byte, so
+// .npy files and small ONNX models written byte by byte, so
 // that tests depend on no other writer of these formats.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_TEST_UNIT_RUNTIME_TESTFILES_H
 #define PENSTOCK_TEST_UNIT_RUNTIME_TESTFILES_H
+
+#include "test/unit/ScratchFolder.h"
 
 #include <cstdint>
 #include <string>
@@ -17,17 +19,8 @@
 
 namespace penstock::test {
 
-/// A folder that is removed with everything in it.
-class ScratchFolder {
-public:
-  ScratchFolder();
-  ~ScratchFolder();
-  std::string operator/(const std::string &name) const {
-    return path + "/" + name;
-  }
-  std::vector<std::string> list() const;
-  std::string path;
-};
+/// Returns the names of all that is below a folder, in order.
+std::vector<std::string> listFiles(const ScratchFolder &folder);
 
 std::string readText(const std::string &path);
 void writeText(const std::string &path, std::string_view text);
