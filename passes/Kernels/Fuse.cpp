@@ -10,6 +10,7 @@
 // function.
 //===----------------------------------------------------------------------===//
 
+#include "passes/Kernels/KernelSize.h"
 #include "passes/Kernels/Passes.h"
 #include "passes/Kernels/ReductionOrder.h"
 #include "passes/Kernels/Widening.h"
@@ -43,17 +44,9 @@ bool isCheap(linalg::GenericOp op) {
   return count <= 2;
 }
 
-/// Whether both in one would have so many operands or operations that nothing
-/// is gained: by then it computes for longer than it waits for memory. Without
-/// a bound, the time to fuse a chain would grow with the cube of its length.
-bool isTooLong(linalg::GenericOp producer, linalg::GenericOp consumer) {
-  constexpr size_t kMostOperands = 64, kMostOperations = 512;
-  return producer->getNumOperands() + consumer->getNumOperands() >
-             kMostOperands ||
-         producer.getBody()->getOperations().size() +
-                 consumer.getBody()->getOperations().size() >
-             kMostOperations;
-}
+/// Without a bound, the time to fuse a chain would grow with the cube of its
+/// length. By then a kernel computes for longer than it waits for memory.
+constexpr size_t mostOperands = 64;
 
 /// Fills and splats among the inputs become scalars of the body.
 void takeScalars(RewriterBase &rewriter, linalg::GenericOp op) {
@@ -125,20 +118,30 @@ linalg::GenericOp readAsInput(RewriterBase &rewriter, linalg::GenericOp op) {
 
 class Fuser {
 public:
-  Fuser(RewriterBase &rewriter) : rewriter(rewriter) {}
+  Fuser(RewriterBase &rewriter, int64_t mostOperations)
+      : rewriter(rewriter), mostOperations(mostOperations) {}
 
   /// Fuses a producer into `consumer` and returns what both became; null if
   /// none can be.
   linalg::GenericOp run(linalg::GenericOp consumer);
 
 private:
+  /// Whether both in one would have too many operands or operations.
+  bool isTooLong(linalg::GenericOp producer, linalg::GenericOp consumer);
   /// Whether `producer` may be computed where `consumer` is, and moves the
   /// consumer up when that is what it takes.
   bool arrange(linalg::GenericOp producer, OpOperand &operand);
   linalg::GenericOp fuse(OpOperand &operand);
 
   RewriterBase &rewriter;
+  int64_t mostOperations;
 };
+
+bool Fuser::isTooLong(linalg::GenericOp producer, linalg::GenericOp consumer) {
+  return producer->getNumOperands() + consumer->getNumOperands() >
+             mostOperands ||
+         countOperations(producer) + countOperations(consumer) > mostOperations;
+}
 
 bool Fuser::arrange(linalg::GenericOp producer, OpOperand &operand) {
   auto consumer = cast<linalg::GenericOp>(operand.getOwner());
@@ -328,6 +331,8 @@ void LiveGenerics::notifyOperationErased(Operation *op) {
 }
 
 struct FusePass : penstock::impl::PipelineFuseBase<FusePass> {
+  using PipelineFuseBase::PipelineFuseBase;
+
   FrozenRewritePatternSet getCleanUp() {
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
@@ -359,7 +364,7 @@ struct FusePass : penstock::impl::PipelineFuseBase<FusePass> {
         if (!generics.contains(op))
           continue;
         while (op) {
-          linalg::GenericOp fused = Fuser(rewriter).run(op);
+          linalg::GenericOp fused = Fuser(rewriter, mostOperations).run(op);
           if (!fused)
             break;
           changed = true;

@@ -188,8 +188,8 @@ struct FuseRowsPass : penstock::impl::PipelineFuseRowsBase<FuseRowsPass> {
       if (failed(linalg::generalizeNamedOp(rewriter, fill)))
         return signalPassFailure();
     }
-    for (RowGroup &group :
-         findRowGroups(getOperation(), target ? target.getThreads() : 1))
+    for (RowGroup &group : findRowGroups(
+             getOperation(), target ? target.getThreads() : 1, mostOperations))
       RowFuser(rewriter, group).run();
   }
 };

@@ -73,13 +73,20 @@ def NnExpandComposites : Pass<"nn-expand-composites"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+/// The bound keeps the time to compile linear in the length of a model.
+def MostOperationsOption
+    : Option<"mostOperations", "most-operations", "int64_t", "512",
+             "A kernel is not made longer than this many operations, where a "
+             "function of math counts as 8">;
+
 def PipelineFuse : Pass<"pipeline-fuse", "::mlir::ModuleOp"> {
   let summary = "Fuses elementwise ops into the ops that use them";
   let description = [{
     Within a function, an elementwise `linalg.generic` joins a user of its
     result; if others use the result too, the fused op yields it. Fusion through
     a broadcast happens only when the producer is cheap, and never when it would
-    change the order of a reduction: results are the same, bit for bit.
+    change the order of a reduction: results are the same, bit for bit. Long
+    chains become several kernels of at most `most-operations`.
 
     ```mlir
     %s = linalg.generic ... ins(%a, %bias) { addf }
@@ -88,6 +95,7 @@ def PipelineFuse : Pass<"pipeline-fuse", "::mlir::ModuleOp"> {
     %h = linalg.generic ... ins(%a, %bias) { addf  maximumf %zero }
     ```
   }];
+  let options = [MostOperationsOption];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -185,7 +193,7 @@ def PipelineFuseRows
     element by element, if their accumulators are nobody else's meanwhile; the
     loop is an `scf.for` then.
   }];
-  let options = [KernelKindOption];
+  let options = [KernelKindOption, MostOperationsOption];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::memref::MemRefDialect",

@@ -9,6 +9,7 @@
 #include "passes/Kernels/RowGroups.h"
 
 #include "passes/Kernels/BufferRange.h"
+#include "passes/Kernels/KernelSize.h"
 #include "passes/Kernels/ReductionOrder.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -229,21 +230,29 @@ int64_t chooseBlock(const Group &group, unsigned depth, int64_t threads) {
 } // namespace
 
 std::vector<RowGroup> penstock::findRowGroups(func::FuncOp function,
-                                              int64_t threads) {
+                                              int64_t threads,
+                                              int64_t mostOperations) {
   // 1. Runs of ops over equally many rows. Pure ops may stand between;
-  // anything else ends a group.
+  // anything else ends a group, and so does its length.
   bool inTurn = threads == 1;
   SmallVector<Group> runs(1);
+  int64_t length = 0;
   for (Operation &op : function.getBody().front()) {
     if (isPure(&op) || isa<ViewLikeOpInterface>(op))
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (!generic || !hasRows(generic, 1, inTurn))
+    if (!generic || !hasRows(generic, 1, inTurn)) {
       runs.emplace_back();
-    else if (fits(runs.back(), generic, 1))
-      runs.back().push_back(generic);
-    else
-      runs.push_back({generic});
+      length = 0;
+      continue;
+    }
+    int64_t own = countOperations(generic);
+    if (length + own > mostOperations || !fits(runs.back(), generic, 1)) {
+      runs.emplace_back();
+      length = 0;
+    }
+    runs.back().push_back(generic);
+    length += own;
   }
 
   // 2. Those that gain.

@@ -47,9 +47,10 @@ struct RowGroup {
   int64_t block = 1;
 };
 
-/// Those in the entry block that gain from a common loop.
+/// Those in the entry block that gain from a common loop, of at most
+/// `mostOperations` (see KernelSize.h) or one op each.
 std::vector<RowGroup> findRowGroups(mlir::func::FuncOp function,
-                                    int64_t threads);
+                                    int64_t threads, int64_t mostOperations);
 
 } // namespace penstock
 
