@@ -13,7 +13,7 @@
 using namespace mlir;
 
 int64_t penstock::countOperations(linalg::GenericOp op) {
-  constexpr int64_t kFunction = 8;
+  constexpr int64_t kFunction = 16;
   int64_t count = 0;
   for (Operation &inner : *op.getBody()) {
     bool isFunction = isa_and_nonnull<math::MathDialect>(inner.getDialect()) &&

@@ -15,7 +15,7 @@
 namespace penstock {
 
 /// Returns the operations of the body of `op`, where a function of the dialect
-/// `math` counts as 8: it becomes a polynomial.
+/// `math` counts as 16: it becomes a polynomial.
 int64_t countOperations(mlir::linalg::GenericOp op);
 
 } // namespace penstock

@@ -77,7 +77,7 @@ def NnExpandComposites : Pass<"nn-expand-composites"> {
 def MostOperationsOption
     : Option<"mostOperations", "most-operations", "int64_t", "512",
              "A kernel is not made longer than this many operations, where a "
-             "function of math counts as 8">;
+             "function of math counts as 16">;
 
 def PipelineFuse : Pass<"pipeline-fuse", "::mlir::ModuleOp"> {
   let summary = "Fuses elementwise ops into the ops that use them";

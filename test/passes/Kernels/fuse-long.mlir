@@ -1,11 +1,11 @@
-// RUN: penstock-opt %s --pipeline-fuse=most-operations=32 | FileCheck %s
+// RUN: penstock-opt %s --pipeline-fuse=most-operations=56 | FileCheck %s
 // RUN: penstock-opt %s --pipeline-fuse | FileCheck %s --check-prefix=WHOLE
 
 #id = affine_map<(i, j) -> (i, j)>
 !t = tensor<3x5xf32>
 
-// A chain becomes several kernels of at most 32 operations: a function of math
-// counts as 8, the end of a body as 1.
+// A chain becomes several kernels of at most 56 operations: a function of math
+// counts as 16, the end of a body as 1.
 // CHECK-LABEL: func.func @chain(
 // CHECK:         linalg.generic
 // CHECK-COUNT-3: math.tanh

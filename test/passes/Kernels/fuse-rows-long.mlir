@@ -1,10 +1,10 @@
-// RUN: penstock-opt %s --pipeline-fuse-rows=most-operations=18 | FileCheck %s
+// RUN: penstock-opt %s --pipeline-fuse-rows=most-operations=34 | FileCheck %s
 // RUN: penstock-opt %s --pipeline-fuse-rows | FileCheck %s --check-prefix=WHOLE
 
 #id = affine_map<(i, j) -> (i, j)>
 !m = memref<128x64xf32>
 
-// Loops over rows end after so many operations: nine of each op.
+// Loops over rows end after so many operations: 17 of each op.
 // CHECK-LABEL: func.func @chain(
 // CHECK:         scf.forall
 // CHECK-COUNT-2: math.tanh
