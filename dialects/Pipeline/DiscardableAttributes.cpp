@@ -117,6 +117,14 @@ static const AttributeRule rules[] = {
        return isa<ModuleOp>(op) && rates && rates.size() == 5;
      },
      "five numbers of type f64, on the module"},
+    {kPlanUpdateAttr,
+     [](Operation *op, Attribute value) {
+       auto update = dyn_cast<DenseI64ArrayAttr>(value);
+       return isa<ModuleOp>(op) && update && update.size() == 2 &&
+              update[0] > 0 && update[1] >= 0;
+     },
+     "the microbatches of an update and its passes over a weight, of type i64, "
+     "on the module"},
     {kScheduleAttr, isOn<func::FuncOp, FlatSymbolRefAttr>,
      "the name of a schedule, on the program of a device"},
     {kDeviceAttr,

@@ -33,6 +33,9 @@ inline constexpr llvm::StringLiteral kPlanTargetAttr = "pipeline.plan_target";
 /// memory and of caches (0: as memory) and between devices, and the seconds of
 /// a transfer's latency.
 inline constexpr llvm::StringLiteral kPlanRatesAttr = "pipeline.plan_rates";
+/// array<i64>, until stages are cut: the microbatches of an update, and how
+/// often it goes over a weight.
+inline constexpr llvm::StringLiteral kPlanUpdateAttr = "pipeline.plan_update";
 
 // On functions.
 

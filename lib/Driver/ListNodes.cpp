@@ -33,10 +33,10 @@ int Compilation::listNodes() {
   Units units = Units::collect(*program);
   double total = 0;
   for (const Unit &unit : units.units)
-    total += unit.forwardSeconds + unit.backwardSeconds;
+    total += units.getSeconds(unit);
   llvm::outs() << "     time     weights   cut behind  node\n";
   for (auto [index, unit] : llvm::enumerate(units.units)) {
-    double seconds = unit.forwardSeconds + unit.backwardSeconds;
+    double seconds = units.getSeconds(unit);
     bool isLast = index + 1 == units.units.size();
     // Names are last and whole: they are there to be copied.
     llvm::outs() << llvm::formatv(

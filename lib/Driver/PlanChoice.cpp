@@ -128,6 +128,13 @@ int Compilation::chooseWithin(int64_t limit) {
 void Compilation::notePlanTarget() {
   (*module)->setAttr(pipeline::kPlanTargetAttr,
                      getTargets(&context, options).front());
+  if (options.infer)
+    return;
+  // All buffers are read and written; a gradient that is not added to is only
+  // read.
+  auto passes = static_cast<int64_t>(2 * getWeightCopies(options.optimizer)) -
+                (options.microbatches > 1 ? 0 : 1);
+  setPlannedUpdate(*module, {options.microbatches, passes});
 }
 
 void Compilation::measureNodes() {

@@ -61,6 +61,7 @@ Units Units::collect(ForwardProgram &program,
   auto costs =
       PlannedCost::get(program.function->getParentOfType<ModuleOp>(), rates);
   result.rates = costs.getRates();
+  result.microbatches = std::max<int64_t>(costs.getUpdate().microbatches, 1);
   llvm::DenseSet<Value> active = findActive(program);
   auto isWeight = [&](Value value) {
     if (Operation *op = value.getDefiningOp())
@@ -86,12 +87,17 @@ Units Units::collect(ForwardProgram &program,
     OpSeconds seconds = costs.getSeconds(&op, isWeight, needsGradient);
     unit.forwardSeconds += seconds.forward;
     unit.backwardSeconds += seconds.backward;
+    unit.updateSeconds += seconds.update;
     size_t known = parameters.size();
     collectParameters(program, &op, parameters);
     for (unsigned argument :
-         ArrayRef(parameters.getArrayRef()).drop_front(known))
-      unit.weightBytes +=
-          getTypeBytes(program.function.getArgument(argument).getType());
+         ArrayRef(parameters.getArrayRef()).drop_front(known)) {
+      Value weight = program.function.getArgument(argument);
+      double bytes = getTypeBytes(weight.getType());
+      unit.weightBytes += bytes;
+      if (active.contains(weight))
+        unit.updateSeconds += costs.getUpdateSeconds(bytes);
+    }
   }
   if (auto measured = program.function->getAttrOfType<DenseF64ArrayAttr>(
           pipeline::kUnitSecondsAttr);
@@ -100,6 +106,8 @@ Units Units::collect(ForwardProgram &program,
     for (auto [index, unit] : llvm::enumerate(result.units)) {
       unit.forwardSeconds = measured[3 * index];
       unit.backwardSeconds = measured[3 * index + 1];
+      if (costs.getUpdate().microbatches > 0)
+        unit.updateSeconds = measured[3 * index + 2];
     }
   }
   // A value is carried over every cut between its definition and its last use:
@@ -123,7 +131,7 @@ Units Units::collect(ForwardProgram &program,
 LinearProblem Units::getLinearProblem() const {
   LinearProblem problem;
   for (const Unit &unit : units)
-    problem.unitSeconds.push_back(unit.forwardSeconds + unit.backwardSeconds);
+    problem.unitSeconds.push_back(getSeconds(unit));
   for (double bytes : cutBytes)
     problem.cutSeconds.push_back(2 * rates.getTransferSeconds(bytes));
   return problem;

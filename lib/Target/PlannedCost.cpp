@@ -10,10 +10,12 @@
 #include "penstock/Target/PlannedCost.h"
 
 #include "dialects/Nn/Convolution.h"
+#include "penstock/Target/MatrixProduct.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace penstock;
@@ -46,6 +48,18 @@ std::optional<MachineRates> penstock::getPlanRates(ModuleOp module) {
   return MachineRates{rates[0], rates[1], rates[2], rates[3], rates[4]};
 }
 
+void penstock::setPlannedUpdate(ModuleOp module, const PlannedUpdate &update) {
+  module->setAttr(pipeline::kPlanUpdateAttr,
+                  DenseI64ArrayAttr::get(module.getContext(),
+                                         {update.microbatches, update.passes}));
+}
+
+static PlannedUpdate getPlannedUpdate(ModuleOp module) {
+  auto update =
+      module->getAttrOfType<DenseI64ArrayAttr>(pipeline::kPlanUpdateAttr);
+  return update ? PlannedUpdate{update[0], update[1]} : PlannedUpdate();
+}
+
 PlannedCost PlannedCost::get(ModuleOp module,
                              std::optional<MachineRates> rates) {
   return get(
@@ -59,14 +73,15 @@ PlannedCost PlannedCost::get(ModuleOp module, TargetAttrInterface attribute,
   if (!rates)
     rates = getPlanRates(module);
   const Target *target = attribute ? Target::get(attribute) : nullptr;
+  PlannedUpdate update = getPlannedUpdate(module);
   if (!target)
-    return PlannedCost({}, rates.value_or(MachineRates()));
+    return PlannedCost({}, rates.value_or(MachineRates()), update);
   MachineRates own = target->getRates(attribute);
   // What a library does says nothing about devices of another kind.
   bool isAlike = !rates || (rates->cachedBytesPerSecond > 0) ==
                                (own.cachedBytesPerSecond > 0);
   return PlannedCost(isAlike ? attribute : TargetAttrInterface(),
-                     rates.value_or(own));
+                     rates.value_or(own), update);
 }
 
 static kernel::ConvolutionShape getShape(const nn::Convolution &conv,
@@ -123,6 +138,43 @@ OpCost PlannedCost::getCost(Operation *op, ValueFilter isWeight) const {
   return cost;
 }
 
+/// Returns the seconds in which an update packs weights, once for each call
+/// that reads them so.
+double
+PlannedCost::getPackingSeconds(std::optional<PackedWeights> weights) const {
+  return weights && update.microbatches >= weights->calls
+             ? weights->bytes / rates.bytesPerSecond
+             : 0;
+}
+
+/// Returns the products that read a weight as their right factor: that of a
+/// contraction, and the one behind it for the gradient of the other factor.
+static SmallVector<ProductShape>
+getProductsOfWeights(Operation *op, PlannedCost::ValueFilter isWeight,
+                     PlannedCost::ValueFilter needsGradient) {
+  auto contraction = dyn_cast<linalg::ContractOp>(op);
+  if (!contraction)
+    return {};
+  auto structured = cast<linalg::LinalgOp>(op);
+  SmallVector<SmallVector<int64_t>> strides;
+  for (Type type : op->getOperandTypes())
+    strides.push_back(computeSuffixProduct(cast<ShapedType>(type).getShape()));
+  FailureOr<MatrixProduct> product =
+      readMatrixProduct(structured.getStaticLoopRanges(),
+                        structured.getIndexingMapsArray(), strides);
+  if (failed(product) || !product->batch.empty() ||
+      !isWeight(op->getOperand(product->right)))
+    return {};
+  auto [m, n, k] =
+      std::tuple(product->m.size, product->n.size, product->k.size);
+  int64_t row = product->k.strides[product->right],
+          column = product->n.strides[product->right];
+  SmallVector<ProductShape> products{{m, n, k, {row, column}}};
+  if (needsGradient(op->getOperand(product->left)))
+    products.push_back({m, k, n, {column, row}});
+  return products;
+}
+
 /// Returns the seconds that only the forward of an op takes.
 double PlannedCost::getForwardOnly(Operation *op) const {
   auto pool = dyn_cast<nn::MaxPoolOp>(op);
@@ -155,17 +207,31 @@ OpSeconds PlannedCost::getSeconds(Operation *op, ValueFilter isWeight,
                                                   asksForDirectConvolution(op)),
           rates);
     };
-    OpSeconds seconds{getKind(kernel::ConvolutionKind::Forward), 0};
-    if (needsGradient(conv->input))
+    auto getPacking = [&](kernel::ConvolutionKind kind) {
+      return !isWeight(conv->weights)
+                 ? 0
+                 : getPackingSeconds(Target::get(target)->getPackedWeights(
+                       target, getShape(*conv, kind),
+                       asksForDirectConvolution(op)));
+    };
+    OpSeconds seconds{getKind(kernel::ConvolutionKind::Forward), 0,
+                      getPacking(kernel::ConvolutionKind::Forward)};
+    if (needsGradient(conv->input)) {
       seconds.backward += getKind(kernel::ConvolutionKind::InputGrad);
+      seconds.update += getPacking(kernel::ConvolutionKind::InputGrad);
+    }
     if (needsGradient(conv->weights))
       seconds.backward += getKind(kernel::ConvolutionKind::WeightGrad);
     return seconds;
   }
 
   // 2. Products: one for the gradient of each factor.
-  OpSeconds seconds{getForwardSeconds(cost, rates), 0};
+  OpSeconds seconds{getForwardSeconds(cost, rates)};
   if (cost.contraction) {
+    for (ProductShape shape : getProductsOfWeights(op, isWeight, needsGradient))
+      if (target)
+        seconds.update += getPackingSeconds(
+            Target::get(target)->getPackedWeights(target, shape));
     for (Value operand : op->getOperands().take_front(2))
       seconds.backward += needsGradient(operand) ? seconds.forward : 0;
     return seconds;

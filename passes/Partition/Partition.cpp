@@ -101,6 +101,7 @@ void PartitionPass::runOnOperation() {
   auto forget = llvm::scope_exit([&] {
     getOperation()->removeAttr(onnx::kPassedOnAttr);
     getOperation()->removeAttr(pipeline::kPlanTargetAttr);
+    getOperation()->removeAttr(pipeline::kPlanUpdateAttr);
   });
   FailureOr<ForwardProgram> program = ForwardProgram::find(getOperation());
   if (failed(program))

@@ -23,6 +23,8 @@ struct Unit {
   llvm::StringRef name;
   llvm::SmallVector<mlir::Operation *> ops;
   double forwardSeconds = 0, backwardSeconds = 0;
+  /// Of an update; 0 where it is not known for how many microbatches it is.
+  double updateSeconds = 0;
   /// Of the parameters whose first reader it is, also through expressions of
   /// parameters only, which belong to no unit.
   double weightBytes = 0;
@@ -38,6 +40,14 @@ struct Units {
   /// By cut: bytes of what is defined before it and used after it.
   std::vector<double> cutBytes;
   MachineRates rates;
+  /// Of an update.
+  int64_t microbatches = 1;
+
+  /// Returns the seconds of a unit per microbatch.
+  double getSeconds(const Unit &unit) const {
+    return unit.forwardSeconds + unit.backwardSeconds +
+           unit.updateSeconds / static_cast<double>(microbatches);
+  }
 
   /// With costs of the devices that the module is cut for, or of devices with
   /// these rates.

@@ -15,9 +15,17 @@
 
 namespace penstock {
 
-/// Seconds of one microbatch.
+/// Seconds of one microbatch, and what the op adds to an update.
 struct OpSeconds {
-  double forward = 0, backward = 0;
+  double forward = 0, backward = 0, update = 0;
+};
+
+/// An update, as far as it matters where stages are cut.
+struct PlannedUpdate {
+  /// That it is made for; 0: they are not known, and updates cost nothing.
+  int64_t microbatches = 0;
+  /// How often it reads or writes a buffer of the size of a weight.
+  int64_t passes = 0;
 };
 
 class PlannedCost {
@@ -26,8 +34,9 @@ public:
 
   /// For devices with these rates. Without a target, convolutions are counted
   /// by their definition.
-  PlannedCost(TargetAttrInterface target, const MachineRates &rates)
-      : target(target), rates(rates) {}
+  PlannedCost(TargetAttrInterface target, const MachineRates &rates,
+              PlannedUpdate update = {})
+      : target(target), rates(rates), update(update) {}
 
   /// For the devices that a module at level graph is cut for
   /// (kPlanTargetAttr), or devices like them with other rates.
@@ -40,6 +49,12 @@ public:
                          std::optional<MachineRates> rates = std::nullopt);
 
   const MachineRates &getRates() const { return rates; }
+  const PlannedUpdate &getUpdate() const { return update; }
+
+  /// Seconds in which an update moves weights of so many bytes.
+  double getUpdateSeconds(double bytes) const {
+    return static_cast<double>(update.passes) * bytes / rates.bytesPerSecond;
+  }
 
   /// Seconds of one execution of an op of any task.
   double getSeconds(mlir::Operation *op) const;
@@ -53,14 +68,19 @@ public:
 private:
   OpCost getCost(mlir::Operation *op, ValueFilter isWeight) const;
   double getForwardOnly(mlir::Operation *op) const;
+  double getPackingSeconds(std::optional<PackedWeights> weights) const;
 
   TargetAttrInterface target;
   MachineRates rates;
+  PlannedUpdate update;
 };
 
 /// Notes the rates of the devices that a module is planned for, and reads them.
 void setPlanRates(mlir::ModuleOp module, const MachineRates &rates);
 std::optional<MachineRates> getPlanRates(mlir::ModuleOp module);
+
+/// Notes the updates that a module is planned for.
+void setPlannedUpdate(mlir::ModuleOp module, const PlannedUpdate &update);
 
 } // namespace penstock
 

@@ -54,6 +54,22 @@ struct WeightPacking {
   int64_t calls = 0;
 };
 
+/// Weights that an update packs for the calls that read them, before there are
+/// buffers.
+struct PackedWeights {
+  /// That are read and written for it.
+  double bytes = 0;
+  /// So many calls between two updates make it pay.
+  int64_t calls = 0;
+};
+
+/// A product of dense matrices, m x k by k x n.
+struct ProductShape {
+  int64_t m = 0, n = 0, k = 0;
+  /// From one row of the right factor to the next, and from one column.
+  int64_t strides[2] = {};
+};
+
 /// A plan for a vendor library to compute a call, with its scratch in bytes.
 struct LibraryPlan {
   kernel::LibraryConfigAttrInterface config;
@@ -166,6 +182,19 @@ public:
   virtual OpCost getConvolutionCost(TargetAttrInterface target,
                                     const kernel::ConvolutionShape &shape,
                                     bool isDirect) const;
+
+  /// Returns what an update does to pack the weights of such a call, where that
+  /// pays; none where each call reads them as they are.
+  virtual std::optional<PackedWeights>
+  getPackedWeights(TargetAttrInterface target,
+                   const kernel::ConvolutionShape &shape, bool isDirect) const {
+    return std::nullopt;
+  }
+  virtual std::optional<PackedWeights>
+  getPackedWeights(TargetAttrInterface target,
+                   const ProductShape &shape) const {
+    return std::nullopt;
+  }
 
   /// Returns the rates of a device, for the cost model.
   virtual MachineRates getRates(TargetAttrInterface target) const = 0;

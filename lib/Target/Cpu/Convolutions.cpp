@@ -87,6 +87,34 @@ FailureOr<ConvolutionPlan> cpu::planConvolution(int64_t threads,
   return failure();
 }
 
+/// A copy earns itself back where two calls read it.
+static constexpr int64_t kFewCalls = 2;
+
+/// Returns whether packed weights pay at all.
+static bool paysFor(const kernel::ConvolutionShape &shape) {
+  int64_t windows = shape.output.front() *
+                    ShapedType::getNumElements(shape.output.drop_front(2));
+  return ShapedType::getNumElements(shape.weights) >= kFewWeights &&
+         windows <= kManyWindows;
+}
+
+std::optional<PackedWeights>
+cpu::getPackedWeights(MLIRContext *context, int64_t threads,
+                      const kernel::ConvolutionShape &shape, bool isDirect) {
+  if (shape.kind == kernel::ConvolutionKind::WeightGrad || !paysFor(shape))
+    return std::nullopt;
+  std::string reason;
+  FailureOr<ConvolutionPlan> plan =
+      planConvolution(context, threads, shape, /*config=*/{},
+                      /*readsPacked=*/false, isDirect, reason);
+  if (failed(plan) || plan->packedBytes == 0)
+    return std::nullopt;
+  auto bytes = static_cast<double>(sizeof(float) *
+                                   ShapedType::getNumElements(shape.weights));
+  return PackedWeights{bytes + static_cast<double>(plan->packedBytes),
+                       kFewCalls};
+}
+
 FailureOr<std::optional<WeightPacking>>
 cpu::planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
                             std::string &reason) {
@@ -98,8 +126,6 @@ cpu::planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
   if (!plan->packedBytes)
     return std::optional<WeightPacking>();
   auto shape = kernel::ConvolutionShape::get(conv);
-  int64_t windows = shape.output.front() *
-                    ShapedType::getNumElements(shape.output.drop_front(2));
   WeightPacking packing;
   packing.order = BlockedAttr::get(
       conv.getContext(), shape.kind == kernel::ConvolutionKind::InputGrad,
@@ -107,9 +133,8 @@ cpu::planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
       shape.pads, shape.groups, plan->config);
   packing.config = plan->config;
   packing.elements = plan->packedBytes / static_cast<int64_t>(sizeof(float));
-  packing.pays = ShapedType::getNumElements(shape.weights) >= kFewWeights &&
-                 windows <= kManyWindows;
-  packing.calls = 2;
+  packing.pays = paysFor(shape);
+  packing.calls = kFewCalls;
   return std::optional(packing);
 }
 

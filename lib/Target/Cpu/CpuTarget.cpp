@@ -93,6 +93,20 @@ public:
         Target::getConvolutionCost(target, shape, isDirect));
   }
 
+  std::optional<PackedWeights>
+  getPackedWeights(TargetAttrInterface target,
+                   const kernel::ConvolutionShape &shape,
+                   bool isDirect) const override {
+    limitLibrary(target);
+    return cpu::getPackedWeights(target.getContext(), target.getThreads(),
+                                 shape, isDirect);
+  }
+  std::optional<PackedWeights>
+  getPackedWeights(TargetAttrInterface,
+                   const ProductShape &shape) const override {
+    return cpu::getPackedWeights(shape);
+  }
+
   MachineRates getRates(TargetAttrInterface) const override {
     MachineRates rates;
     rates.cachedBytesPerSecond = 80e9;

@@ -54,6 +54,12 @@ planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
 OpCost getConvolutionCost(int64_t threads,
                           const kernel::ConvolutionShape &shape, bool isDirect,
                           OpCost plain);
+/// Returns what packing takes where it pays; none where calls take weights as
+/// they are.
+std::optional<PackedWeights>
+getPackedWeights(mlir::MLIRContext *context, int64_t threads,
+                 const kernel::ConvolutionShape &shape, bool isDirect);
+std::optional<PackedWeights> getPackedWeights(const ProductShape &shape);
 std::optional<CallDescriptor> describeConvolution(kernel::ConvOp conv);
 std::optional<CallDescriptor> describePacking(BlockedAttr blocked);
 

@@ -80,6 +80,13 @@ FailureOr<LibraryPlan> cpu::planProduct(int64_t threads, kernel::GemmOp gemm,
   return LibraryPlan{config, static_cast<int64_t>(product.getScratchBytes())};
 }
 
+/// Returns whether copies in panels pay at all.
+static bool paysFor(const penstock_gemm_descriptor &product,
+                    const runtime::PrepackedProduct &prepacked) {
+  return prepacked.gains && product.k * product.n >= kFewWeights &&
+         product.m <= kManyRows;
+}
+
 std::optional<WeightPacking> cpu::planProductPacking(int64_t threads,
                                                      kernel::GemmOp gemm) {
   std::optional<penstock_gemm_descriptor> shapes =
@@ -101,10 +108,25 @@ std::optional<WeightPacking> cpu::planProductPacking(int64_t threads,
   result.config =
       GemmAttr::get(context, threads, packing.panel, packing.stride_c[0]);
   result.elements = static_cast<int64_t>(prepacked->bytes / sizeof(float));
-  result.pays = prepacked->gains && packing.k * packing.n >= kFewWeights &&
-                shapes->m <= kManyRows;
+  result.pays = paysFor(*shapes, *prepacked);
   result.calls = kFewProducts;
   return result;
+}
+
+std::optional<PackedWeights> cpu::getPackedWeights(const ProductShape &shape) {
+  runtime::ProductCall call = {};
+  call.element = call.result_element = PENSTOCK_F32;
+  call.m = shape.m, call.n = shape.n, call.k = shape.k;
+  call.stride_a[0] = shape.k, call.stride_a[1] = 1;
+  llvm::copy(shape.strides, call.stride_b);
+  call.stride_c[0] = shape.n, call.stride_c[1] = 1;
+  std::optional<runtime::PrepackedProduct> prepacked =
+      runtime::prepackProduct(call);
+  if (!prepacked || !paysFor(call, *prepacked))
+    return std::nullopt;
+  return PackedWeights{static_cast<double>(prepacked->bytes) +
+                           static_cast<double>(sizeof(float) * call.k * call.n),
+                       kFewProducts};
 }
 
 CallDescriptor cpu::describePacking(PanelsAttr panels) {

@@ -29,7 +29,7 @@ constexpr const char *kOps = R"mlir(
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(i, j) -> (i, j)>
-func.func @f(%x: tensor<8x64x32x32xf32>, %w: tensor<48x64x3x3xf32>, %r: tensor<5x7xf32>, %v: tensor<11x7xf32>, %p: tensor<2x3x18x16xf32>) {
+func.func @f(%x: tensor<8x64x32x32xf32>, %w: tensor<48x64x3x3xf32>, %r: tensor<5x7xf32>, %v: tensor<11x7xf32>, %p: tensor<2x3x18x16xf32>, %ra: tensor<33x192xf32>, %va: tensor<256x192xf32>, %xc: tensor<8x64x4x4xf32>, %wc: tensor<96x64x1x1xf32>) {
   %o = tensor.empty() : tensor<8x48x32x32xf32>
   %c = nn.conv %x, %w outs(%o) strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] groups(1) : tensor<8x64x32x32xf32>, tensor<48x64x3x3xf32>, tensor<8x48x32x32xf32> -> tensor<8x48x32x32xf32>
   %e = tensor.empty() : tensor<5x11xf32>
@@ -39,6 +39,10 @@ func.func @f(%x: tensor<8x64x32x32xf32>, %w: tensor<48x64x3x3xf32>, %r: tensor<5
       %s = arith.addf %q, %q : f32
       linalg.yield %s : f32 } -> tensor<5x11xf32>
   %m, %i = nn.max_pool %p window [3, 2] strides [3, 2] dilations [1, 1] pads [0, 0] : tensor<2x3x18x16xf32> -> tensor<2x3x6x8xf32>, tensor<2x3x6x8xi32>
+  %oc = tensor.empty() : tensor<8x96x4x4xf32>
+  %cc = nn.conv %xc, %wc outs(%oc) strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] groups(1) : tensor<8x64x4x4xf32>, tensor<96x64x1x1xf32>, tensor<8x96x4x4xf32> -> tensor<8x96x4x4xf32> loc("small")
+  %ea = tensor.empty() : tensor<33x256xf32>
+  %aa = linalg.contract indexing_maps = [#mk, #nk, #mn] ins(%ra, %va : tensor<33x192xf32>, tensor<256x192xf32>) outs(%ea : tensor<33x256xf32>) -> tensor<33x256xf32> loc("wide")
   return
 }
 )mlir";
@@ -56,9 +60,14 @@ protected:
     module = parseSourceString<ModuleOp>(kOps, ParserConfig(&context));
   }
 
-  template <typename OpTy> Operation *find() {
+  /// The op of this name, or the first of its kind.
+  template <typename OpTy> Operation *find(StringRef name = "") {
     Operation *found = nullptr;
-    module->walk([&](OpTy op) { found = op; });
+    module->walk([&](OpTy op) {
+      auto own = dyn_cast<NameLoc>(op->getLoc());
+      if (!found && (own ? own.getName().getValue() : "") == name)
+        found = op;
+    });
     return found;
   }
 
@@ -133,6 +142,31 @@ TEST_F(PlannedCosts, MaximaThatFillNoVectorAreFoundOneByOne) {
   OpSeconds seconds = costs.getSeconds(pool, never, always);
   EXPECT_NEAR(seconds.forward, once + 2 * 3 * 6 * 8 * 6 * 640 / 80e9, 1e-12);
   EXPECT_NEAR(seconds.backward, 1.5 * once, 1e-12);
+}
+
+TEST_F(PlannedCosts, UpdatesMoveWeightsAndPackThem) {
+  ASSERT_TRUE(module);
+  Operation *product = find<linalg::ContractOp>("wide");
+  auto getUpdate = [&](int64_t microbatches, PlannedCost::ValueFilter filter) {
+    setPlannedUpdate(*module, {microbatches, /*passes=*/6});
+    return getCosts().getSeconds(product, isWeight(product), filter).update;
+  };
+  // Only the forward reads weights by columns, which it turns in each call:
+  // panels of them are read and written once, from four calls on.
+  double once = 2 * 4.0 * 192 * 256 / 20e9;
+  EXPECT_EQ(getUpdate(3, always), 0);
+  EXPECT_GE(getUpdate(4, always), once);
+  EXPECT_LT(getUpdate(4, always), 1.2 * once);
+  EXPECT_EQ(getUpdate(64, never), getUpdate(4, always));
+  setPlannedUpdate(*module, {4, 6});
+  EXPECT_EQ(getCosts().getSeconds(product, never, always).update, 0);
+  // What else an update does goes by the bytes of the weights.
+  EXPECT_NEAR(getCosts().getUpdateSeconds(1e6), 6e6 / 20e9, 1e-12);
+  // Few weights, or few rows, are taken as they are.
+  Operation *small = find<linalg::ContractOp>();
+  EXPECT_EQ(getCosts().getSeconds(small, isWeight(small), always).update, 0);
+  Operation *conv = find<nn::ConvOp>("small");
+  EXPECT_EQ(getCosts().getSeconds(conv, isWeight(conv), always).update, 0);
 }
 
 TEST_F(PlannedCosts, WithoutATargetTheDefinitionCounts) {
