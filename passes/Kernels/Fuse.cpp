@@ -126,7 +126,7 @@ public:
   linalg::GenericOp run(linalg::GenericOp consumer);
 
 private:
-  /// Whether both in one would have too many operands or operations.
+  /// Returns true where both in one would have too many operands or operations.
   bool isTooLong(linalg::GenericOp producer, linalg::GenericOp consumer);
   /// Whether `producer` may be computed where `consumer` is, and moves the
   /// consumer up when that is what it takes.

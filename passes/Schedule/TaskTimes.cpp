@@ -19,7 +19,8 @@ using namespace penstock;
 
 namespace {
 
-/// Seconds of tasks. What tasks of several workers call is costed once.
+/// Seconds of tasks. A function that tasks of several workers call is costed
+/// once.
 class AnalyticSeconds {
 public:
   explicit AnalyticSeconds(ModuleOp module) : module(module), symbols(module) {}

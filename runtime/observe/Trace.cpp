@@ -78,12 +78,12 @@ Error TraceWriter::open(const std::string &path, int64_t start) {
 
 /// The number of a row as a thread. Perfetto takes thread 0 for the main thread
 /// of its process, whose number is that of the process; so none is either.
-uint64_t TraceWriter::threadOf(uint64_t row) const {
+uint64_t TraceWriter::getThread(uint64_t row) const {
   return uint64_t(job.size) + 1 + row;
 }
 
 /// The process of a device, as the trace counts them.
-int TraceWriter::processOf(uint32_t device) const {
+int TraceWriter::getProcess(uint32_t device) const {
   return job.rankOfDevice[device] + 1;
 }
 
@@ -98,9 +98,9 @@ void TraceWriter::nameRow(const penstock_task &task, uint32_t device) {
                  "\"tid\":%llu,\"args\":{\"name\":\"stage %u (device %u)\"}}"
                  ",\n{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,"
                  "\"tid\":%llu,\"args\":{\"sort_index\":%llu}}",
-                 processOf(device), (unsigned long long)threadOf(row),
-                 task.stage, device, processOf(device),
-                 (unsigned long long)threadOf(row), (unsigned long long)row);
+                 getProcess(device), (unsigned long long)getThread(row),
+                 task.stage, device, getProcess(device),
+                 (unsigned long long)getThread(row), (unsigned long long)row);
 }
 
 Error TraceWriter::add(uint32_t device,
@@ -174,8 +174,8 @@ void TraceWriter::addSlice(const TraceBuffer::Slice &slice, uint32_t device,
   text += format(",\n{\"name\":%s,\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,"
                  "\"tid\":%llu,\"ts\":%.3f,\"dur\":%.3f,"
                  "\"args\":{%s}}",
-                 name.c_str(), kind.c_str(), processOf(device),
-                 (unsigned long long)threadOf(row),
+                 name.c_str(), kind.c_str(), getProcess(device),
+                 (unsigned long long)getThread(row),
                  double(slice.begin - origin) * 1e-3,
                  double(slice.end - slice.begin) * 1e-3, arguments.c_str());
 }
@@ -236,8 +236,8 @@ Error TraceWriter::addArrows(const std::vector<int64_t> &clockErrors) {
       text += format(
           ",\n{\"name\":%s,\"cat\":\"message\",\"ph\":\"%s\",\"id\":%llu,"
           "\"pid\":%d,\"tid\":%llu,\"ts\":%.3f}",
-          name.c_str(), phase, (unsigned long long)id, processOf(end.device),
-          (unsigned long long)threadOf(end.row), double(time - origin) * 1e-3);
+          name.c_str(), phase, (unsigned long long)id, getProcess(end.device),
+          (unsigned long long)getThread(end.row), double(time - origin) * 1e-3);
     };
     addEnd("s", send, send.time - 1);
     addEnd("f", wait, wait.time);

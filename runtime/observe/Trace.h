@@ -151,8 +151,8 @@ public:
 
 private:
   Error flush();
-  uint64_t threadOf(uint64_t row) const;
-  int processOf(uint32_t device) const;
+  uint64_t getThread(uint64_t row) const;
+  int getProcess(uint32_t device) const;
   void nameRow(const penstock_task &task, uint32_t device);
   void addSlice(const TraceBuffer::Slice &slice, uint32_t device, uint64_t row);
   void keepEnd(const TraceBuffer::Slice &slice, uint32_t device, uint64_t row);

@@ -1,4 +1,4 @@
-//===- CompilerCalls.cpp - What LLVM's code generator calls ---------------===//
+//===- CompilerCalls.cpp - Calls of LLVM's code generator -----------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CompilerCalls.h - What LLVM's code generator calls -------*- C++ -*-===//
+//===- CompilerCalls.h - Calls of LLVM's code generator ---------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -151,8 +151,8 @@ TEST_F(PlannedCosts, UpdatesMoveWeightsAndPackThem) {
     setPlannedUpdate(*module, {microbatches, /*passes=*/6});
     return getCosts().getSeconds(product, isWeight(product), filter).update;
   };
-  // Only the forward reads weights by columns, which it turns in each call:
-  // panels of them are read and written once, from four calls on.
+  // Only the forward reads weights by columns, and transposes them in each
+  // call: panels of them are read and written once, from four calls on.
   double once = 2 * 4.0 * 192 * 256 / 20e9;
   EXPECT_EQ(getUpdate(3, always), 0);
   EXPECT_GE(getUpdate(4, always), once);
@@ -160,7 +160,7 @@ TEST_F(PlannedCosts, UpdatesMoveWeightsAndPackThem) {
   EXPECT_EQ(getUpdate(64, never), getUpdate(4, always));
   setPlannedUpdate(*module, {4, 6});
   EXPECT_EQ(getCosts().getSeconds(product, never, always).update, 0);
-  // What else an update does goes by the bytes of the weights.
+  // The rest of an update goes by the bytes of the weights.
   EXPECT_NEAR(getCosts().getUpdateSeconds(1e6), 6e6 / 20e9, 1e-12);
   // Few weights, or few rows, are taken as they are.
   Operation *small = find<linalg::ContractOp>();
