@@ -23,7 +23,7 @@ struct Unit {
   llvm::StringRef name;
   llvm::SmallVector<mlir::Operation *> ops;
   double forwardSeconds = 0, backwardSeconds = 0;
-  /// Of an update; 0 where it is not known for how many microbatches it is.
+  /// Seconds of an update; 0 where the microbatches of one are not known.
   double updateSeconds = 0;
   /// Of the parameters whose first reader it is, also through expressions of
   /// parameters only, which belong to no unit.
@@ -40,7 +40,7 @@ struct Units {
   /// By cut: bytes of what is defined before it and used after it.
   std::vector<double> cutBytes;
   MachineRates rates;
-  /// Of an update.
+  /// In an update.
   int64_t microbatches = 1;
 
   /// Returns the seconds of a unit per microbatch.
