@@ -40,7 +40,7 @@ namespace {
 class Collector {
 public:
   Collector(ModuleOp root, CallTable &gemms, CallTable &convs)
-      : root(root), gemms(gemms), convs(convs) {}
+      : root(root), symbols(root), gemms(gemms), convs(convs) {}
 
   /// Adds what the devices of a program run, and what they pack at the start.
   LogicalResult collect(ModuleOp program, CallTable::Of of);
@@ -63,6 +63,7 @@ private:
   }
 
   ModuleOp root;
+  SymbolTable symbols;
   CallTable &gemms, &convs;
 };
 } // namespace
@@ -133,7 +134,8 @@ LogicalResult Collector::collect(ModuleOp program, CallTable::Of of) {
       WalkResult result = reached[i]->walk([&](Operation *op) {
         // The kernels of a replay are those of the program.
         if (auto call = dyn_cast<func::CallOp>(op))
-          if (auto callee = root.lookupSymbol<func::FuncOp>(call.getCallee()))
+          if (auto callee =
+                  symbols.lookup<func::FuncOp>(call.getCalleeAttr().getAttr()))
             reached.insert(callee);
         if (failed(add(op, of, device.getInt())))
           return WalkResult::interrupt();
@@ -146,6 +148,7 @@ LogicalResult Collector::collect(ModuleOp program, CallTable::Of of) {
         return failure();
     }
   }
+  SymbolTable stages(program);
   for (auto variable : program.getOps<VariableOp>()) {
     auto order = variable->getAttrOfType<kernel::PackingAttrInterface>(
         kernel::kPackingAttr);
@@ -154,7 +157,7 @@ LogicalResult Collector::collect(ModuleOp program, CallTable::Of of) {
     if (failed(add(variable, order, of, std::nullopt)))
       return failure();
     FlatSymbolRefAttr name = variable.getStageAttr();
-    auto stage = name ? program.lookupSymbol<StageOp>(name) : StageOp();
+    auto stage = name ? stages.lookup<StageOp>(name.getAttr()) : StageOp();
     if (!stage)
       continue;
     for (int64_t device : stage.getDevices().value_or(ArrayRef<int64_t>()))

@@ -221,18 +221,18 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
   // By name; an initialiser of another name with the value of the first has an
   // entry of its own behind it.
   llvm::StringMap<int64_t> numbers;
+  SymbolTable symbols(module);
   auto tiesOf = [&](VariableOp variable) {
     // A copy on another stage need not say so again.
     auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
     if (whose && llvm::is_contained({Role::Master, Role::Compensation},
                                     variable.getRole()))
-      whose = module.lookupSymbol<VariableOp>(whose)
+      whose = symbols.lookup<VariableOp>(whose.getAttr())
                   ->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
     return whose ? DictionaryAttr()
                  : variable->getAttrOfType<DictionaryAttr>(kTiedAttr);
   };
   int64_t count = 0, wave = countWave();
-  SymbolTable symbols(module);
   llvm::DenseMap<Attribute, VariableOp> firstOfBytes;
   for (auto variable : module.getOps<VariableOp>()) {
     if (variable.getInit() && variable.getRole() != Role::Compensation &&
@@ -335,8 +335,9 @@ FailureOr<std::vector<Constant>>
 ProgramTable::getChannels(ConstantBuilder &constants) {
   std::vector<Constant> table;
   Ends first;
+  SymbolTable symbols(module);
   for (auto &[name, ends] : channels) {
-    auto channel = module.lookupSymbol<ChannelOp>(name);
+    auto channel = symbols.lookup<ChannelOp>(name);
     FailureOr<abi::tensor> tensor =
         getTensor(constants, channel, channel.getTensorType(0));
     if (failed(tensor))

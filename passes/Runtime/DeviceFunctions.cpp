@@ -59,6 +59,8 @@ private:
   Value device, arena, updates;
   bool evaluates = false;
   llvm::DenseMap<Value, Value> addresses;
+  /// Those that were looked up.
+  llvm::DenseMap<StringAttr, func::FuncOp> callees;
   /// Loops, and how many updates the segment has.
   SmallVector<std::pair<scf::ForOp, Value>> bounds;
 };
@@ -241,7 +243,9 @@ void DeviceConverter::endEarly(scf::ForOp loop, Value bound) {
 
 /// Kernels have taken the device as an additional first argument.
 LogicalResult DeviceConverter::passDevice(func::CallOp call) {
-  auto callee = runtime.root.lookupSymbol<func::FuncOp>(call.getCallee());
+  func::FuncOp &callee = callees[call.getCalleeAttr().getAttr()];
+  if (!callee)
+    callee = runtime.root.lookupSymbol<func::FuncOp>(call.getCalleeAttr());
   if (!callee)
     return call.emitError() << "calls " << call.getCalleeAttr()
                             << ", which the program does not have";

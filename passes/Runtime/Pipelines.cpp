@@ -49,23 +49,30 @@ void penstock::buildLowerProgramToRuntimePipeline(
 
 void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
   // Structure first: masked and multi-dimensional vectors to loops, loops to
-  // branches, views to address arithmetic. Then each dialect to LLVM.
+  // branches, views to address arithmetic. Then each dialect to LLVM. The
+  // tables of the program are most of a module, and nothing in them is to be
+  // converted: passes that need no symbols see functions only.
   manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
-  manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(memref::createExpandStridedMetadataPass());
-  manager.addPass(createLowerAffinePass());
-  manager.addPass(createConvertVectorToLLVMPass());
-  manager.addPass(createArithToLLVMConversionPass());
-  manager.addPass(createConvertMathToLLVMPass());
+  auto addToFunctions = [&](auto create) {
+    manager.addNestedPass<func::FuncOp>(create());
+    manager.addNestedPass<LLVM::LLVMFuncOp>(create());
+  };
+  addToFunctions([] { return createSCFToControlFlowPass(); });
+  addToFunctions([] { return memref::createExpandStridedMetadataPass(); });
+  addToFunctions([] { return createLowerAffinePass(); });
+  addToFunctions([] { return createConvertVectorToLLVMPass(); });
+  addToFunctions([] { return createArithToLLVMConversionPass(); });
+  addToFunctions([] { return createConvertMathToLLVMPass(); });
   manager.addPass(createFinalizeMemRefToLLVMConversionPass());
   // Buffers of static shape are passed as bare addresses.
   ConvertFuncToLLVMPassOptions functions;
   functions.useBarePtrCallConv = true;
   manager.addPass(createConvertFuncToLLVMPass(functions));
   manager.addPass(createConvertControlFlowToLLVMPass());
-  manager.addPass(createReconcileUnrealizedCastsPass());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  OpPassManager &functionManager = manager.nest<LLVM::LLVMFuncOp>();
+  functionManager.addPass(createReconcileUnrealizedCastsPass());
+  functionManager.addPass(createCanonicalizerPass());
+  functionManager.addPass(createCSEPass());
 }
 
 void penstock::registerRuntimePipelines() {

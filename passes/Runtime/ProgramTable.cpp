@@ -59,6 +59,7 @@ LogicalResult ProgramTable::addDevice(func::FuncOp function, int64_t number) {
 
 LogicalResult ProgramTable::collect(ModuleOp programModule) {
   module = programModule;
+  SymbolTable symbols(module);
   trains = pipeline::trains(module);
   for (auto arena : module.getOps<ArenaOp>())
     arenas[arena.getDevice()] = arena;
@@ -86,7 +87,7 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
       if (auto slot = dyn_cast<SlotOp>(op)) {
         if (!slot.getAt())
           ok = slot.emitError("has no place: run pipeline-plan-memory");
-        else if (module.lookupSymbol<VariableOp>(slot.getSymbolAttr()))
+        else if (symbols.lookup<VariableOp>(slot.getSymbolAttr().getAttr()))
           placements[slot.getSymbol()][device] = {*slot.getAt(),
                                                   slot.getStride().value_or(0),
                                                   slot.getRing().value_or(1)};
@@ -99,7 +100,7 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
       } else if (auto sum = dyn_cast<StartAllReduceOp>(op)) {
         groups.insert(sum.getGroup());
       } else if (auto await = dyn_cast<AwaitOp>(op)) {
-        if (!module.lookupSymbol<GroupOp>(await.getChannelAttr()))
+        if (!symbols.lookup<GroupOp>(await.getChannelAttr().getAttr()))
           channels.insert({await.getChannel(), Ends()});
       } else if (auto parameter = dyn_cast<HyperparameterOp>(op)) {
         double value = 0;
@@ -120,7 +121,7 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
       return failure();
   }
   for (auto &[name, ends] : channels) {
-    auto channel = module.lookupSymbol<ChannelOp>(name);
+    auto channel = symbols.lookup<ChannelOp>(name);
     if (!channel)
       return module.emitError() << "there is no channel @" << name;
     if (channel.getTypes().size() != 1)

@@ -64,7 +64,8 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
   ModuleOp cloneProgram(ModuleOp module, const Imported &imported) {
     OpBuilder builder(&getContext());
     auto replay = ModuleOp::create(builder, module.getLoc(), "replay");
-    SymbolTable(module).insert(replay);
+    SymbolTable symbols(module);
+    symbols.insert(replay);
     builder.setInsertionPointToEnd(replay.getBody());
 
     llvm::SetVector<Operation *> used;
@@ -75,7 +76,8 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     used.insert(imported.tasks.begin(), imported.tasks.end());
     for (pipeline::TaskOp task : imported.tasks)
       for (auto call : task.getBody().front().getOps<func::CallOp>())
-        if (auto function = module.lookupSymbol(call.getCallee()))
+        if (Operation *function =
+                symbols.lookup(call.getCalleeAttr().getAttr()))
           used.insert(function);
 
     // In the order of the module.
@@ -122,9 +124,10 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
   /// Gradients of replicas add up apart, and so they do on one device.
   void splitGradients(ModuleOp replay) {
     Builder builder(&getContext());
+    SymbolTable symbols(replay);
     for (auto variable : replay.getOps<pipeline::VariableOp>()) {
       auto stage =
-          replay.lookupSymbol<pipeline::StageOp>(variable.getStageAttr());
+          symbols.lookup<pipeline::StageOp>(variable.getStageAttr().getAttr());
       if (variable.getRole() == pipeline::Role::Gradient && stage &&
           stage.getDevices()->size() > 1)
         variable->setAttr(
@@ -208,8 +211,9 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
       if (read.getLag().value_or(0) > 0)
         lagged.insert(read.getVariable());
     });
+    SymbolTable symbols(replay);
     for (StringRef name : lagged) {
-      auto variable = replay.lookupSymbol(name);
+      Operation *variable = symbols.lookup(name);
       OpBuilder builder(variable->getContext());
       builder.setInsertionPointAfter(variable);
       pipeline::WeightStashOp::create(

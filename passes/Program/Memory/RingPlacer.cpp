@@ -8,7 +8,11 @@
 
 #include "passes/Program/Memory/RingPlacer.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace penstock;
@@ -77,24 +81,56 @@ void RingPlacer::roundUp() {
   }
 }
 
-/// By event, of the records that count.
+/// Calls `act` with the begin and the end of each run of set bits.
+static void forEachRun(const llvm::BitVector &bits,
+                       llvm::function_ref<void(unsigned, unsigned)> act) {
+  for (int begin = bits.find_first(); begin >= 0;) {
+    int end = bits.find_next_unset(begin);
+    act(begin, end < 0 ? bits.size() : end);
+    begin = end < 0 ? -1 : bits.find_next(end);
+  }
+}
+
+/// Returns the bytes that are alive at each event, of the records that count.
 std::vector<int64_t>
 RingPlacer::getLive(llvm::function_ref<bool(const Record &)> counts) const {
-  std::vector<int64_t> live(uses.front().any.size());
+  // Where they begin and end, then the sums of that.
+  std::vector<int64_t> live(uses.front().any.size() + 1);
   for (const Record &record : records)
     for (int64_t slot = 0; counts(record) && slot < record.count; ++slot)
-      for (unsigned event : slotUses[record.firstSlot + slot]->set_bits())
-        live[event] += record.bytes;
+      forEachRun(*slotUses[record.firstSlot + slot],
+                 [&](unsigned begin, unsigned end) {
+                   live[begin] += record.bytes;
+                   live[end] -= record.bytes;
+                 });
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.pop_back();
   return live;
 }
 
-/// The most that is alive when the record's first slot is.
-int64_t RingPlacer::getPressure(const Record &record,
-                                ArrayRef<int64_t> live) const {
-  int64_t most = 0;
-  for (unsigned event : slotUses[record.firstSlot]->set_bits())
-    most = std::max(most, live[event]);
-  return most;
+/// Returns by record the most of `live` while its first slot is in use.
+std::vector<int64_t> RingPlacer::getPressures(std::vector<int64_t> live) const {
+  // Level i has the most of the 2^i events from each on (Bender and
+  // Farach-Colton, The LCA Problem Revisited, 2000, section 3).
+  std::vector<std::vector<int64_t>> levels = {std::move(live)};
+  for (size_t half = 1; 2 * half <= levels.front().size(); half *= 2) {
+    const std::vector<int64_t> &last = levels.back();
+    std::vector<int64_t> next(last.size() - half);
+    for (size_t i = 0; i < next.size(); ++i)
+      next[i] = std::max(last[i], last[i + half]);
+    levels.push_back(std::move(next));
+  }
+  std::vector<int64_t> pressures;
+  for (const Record &record : records) {
+    int64_t most = 0;
+    forEachRun(*slotUses[record.firstSlot], [&](unsigned begin, unsigned end) {
+      unsigned level = llvm::Log2_32(end - begin);
+      most = std::max(
+          {most, levels[level][begin], levels[level][end - (1U << level)]});
+    });
+    pressures.push_back(most);
+  }
+  return pressures;
 }
 
 bool RingPlacer::conflict(size_t a, size_t b) {
@@ -179,6 +215,8 @@ int64_t RingPlacer::run(int64_t base, unsigned shares) {
   });
   // No arena that wastes nothing ends earlier.
   int64_t bound = *llvm::max_element(live);
+  std::vector<int64_t> pressures = getPressures(std::move(live));
+  std::vector<int64_t> scratchPressures = getPressures(std::move(scratch));
   std::vector<std::vector<size_t>> orders = {
       orderBy([](const Record &) { return 0; }),
       orderBy([](const Record &r) { return r.count * r.bytes; }),
@@ -197,17 +235,20 @@ int64_t RingPlacer::run(int64_t base, unsigned shares) {
         return std::pair(slotUses[r.firstSlot]->find_last(), r.bytes);
       }),
       // What is alive when most is.
-      orderBy([&](const Record &r) {
-        return std::pair(getPressure(r, live), r.bytes);
-      }),
-      orderBy([&](const Record &r) {
-        return std::pair(getPressure(r, live),
-                         -slotUses[r.firstSlot]->find_first());
-      }),
+      orderByFalling(
+          records.size(),
+          [&](size_t i) { return std::pair(pressures[i], records[i].bytes); }),
+      orderByFalling(records.size(),
+                     [&](size_t i) {
+                       return std::pair(
+                           pressures[i],
+                           -slotUses[records[i].firstSlot]->find_first());
+                     }),
       orderBy(
           [&](const Record &r) { return uses[r.rings.front()].any.count(); }),
       // How much is in use besides.
-      orderBy([&](const Record &r) { return getPressure(r, scratch); })};
+      orderByFalling(records.size(),
+                     [&](size_t i) { return scratchPressures[i]; })};
   // Temporaries first, since messages reach into what they leave free; or where
   // they are in the way of less.
   std::vector<std::vector<size_t>> mixed = orders;

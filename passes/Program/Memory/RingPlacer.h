@@ -56,7 +56,7 @@ private:
   void roundUp();
   std::vector<int64_t>
   getLive(llvm::function_ref<bool(const Record &)> counts) const;
-  int64_t getPressure(const Record &record, llvm::ArrayRef<int64_t> live) const;
+  std::vector<int64_t> getPressures(std::vector<int64_t> live) const;
   Placement place(llvm::ArrayRef<size_t> order);
   int64_t findPlace(const Record &record,
                     llvm::ArrayRef<const Record *> placed);

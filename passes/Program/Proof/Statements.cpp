@@ -94,7 +94,7 @@ DeviceNumber ProgramMachine::evaluate(Attribute term, int64_t counter) {
 int64_t ProgramMachine::getStatedField(const Device &device,
                                        FlatSymbolRefAttr symbol,
                                        int64_t field) const {
-  auto channel = symbols.lookup<ChannelOp>(symbol.getValue());
+  auto channel = symbols.lookup<ChannelOp>(symbol.getAttr());
   if (channel && field == getStagingField(channel) &&
       (isOnFirst() || !hasBothEnds(channel, device.number)))
     return 0;
@@ -124,8 +124,10 @@ LogicalResult ProgramMachine::checkVersion(Device &device,
                                            OperandAttr stated) {
   const CellRef &cell = access.cell;
   TaskOp task = device.running;
-  auto run = "@" + task.getSymName().str() + "[" +
-             std::to_string(device.runNumber) + "]";
+  auto getRun = [&] {
+    return "@" + task.getSymName().str() + "[" +
+           std::to_string(device.runNumber) + "]";
+  };
   int64_t due = 0;
   if (auto variable = symbols.lookup<VariableOp>(cell.symbol)) {
     if (getParts(variable) > 1) {
@@ -135,7 +137,7 @@ LogicalResult ProgramMachine::checkVersion(Device &device,
         return success();
       return report(device, event, 11)
              << "has part " << *cell.part << " of @" << cell.symbol.getValue()
-             << " in " << run << ", which is part " << due;
+             << " in " << getRun() << ", which is part " << due;
     }
     // New versions are numbered by updates, and of what is not updated there is
     // only one to be read.
@@ -157,7 +159,7 @@ LogicalResult ProgramMachine::checkVersion(Device &device,
       return success();
     InFlightDiagnostic diagnostic = report(device, event, 11);
     diagnostic << "reads version " << cell.number << " of @"
-               << cell.symbol.getValue() << " in " << run << ", where ";
+               << cell.symbol.getValue() << " in " << getRun() << ", where ";
     if (stated.getLag())
       diagnostic << "lag " << *stated.getLag() << " asks for " << due;
     else
@@ -169,7 +171,7 @@ LogicalResult ProgramMachine::checkVersion(Device &device,
     return success();
   return report(device, event, 11)
          << "has message " << cell.number << " of @" << cell.symbol.getValue()
-         << " in " << run << ", whose message is " << due;
+         << " in " << getRun() << ", whose message is " << due;
 }
 
 LogicalResult ProgramMachine::checkBuffer(Device &device,

@@ -96,6 +96,7 @@ struct VerifyProgramPass
     auto microbatches = static_cast<int64_t>(schedule.getMicrobatches());
     int64_t ring = 1, filling = 1;
     bool takesNewest = false;
+    SymbolTable symbols(module);
     for (auto &[device, code] : codes) {
       FailureOr<int64_t> updates = getUpdatesUntilSteady(
           code, microbatches * static_cast<int64_t>(schedule.getWave()));
@@ -105,7 +106,8 @@ struct VerifyProgramPass
       takesNewest |= code.takesNewest();
       code.getFunction().walk([&](SlotOp slot) {
         auto size = static_cast<int64_t>(slot.getRing().value_or(1));
-        bool isVariable = module.lookupSymbol<VariableOp>(slot.getSymbol());
+        bool isVariable =
+            symbols.lookup<VariableOp>(slot.getSymbolAttr().getAttr());
         ring = std::max(ring, isVariable
                                   ? size
                                   : llvm::divideCeilSigned(size, microbatches));
