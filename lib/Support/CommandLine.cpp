@@ -136,11 +136,11 @@ bool penstock::parseFlags(const ToolText &tool, int argc,
       continue;
     std::string text;
     if (flag == "help" || flag == "h")
-      text = describeFlags(tool);
+      text = describeFlags(collectFlags(tool), getHelpWidth());
     else if (flag == "man")
-      text = makeManPage(tool);
+      text = makeManPage(collectFlags(tool));
     else if (flag.consume_front("completion="))
-      text = makeCompletion(tool, flag);
+      text = makeCompletion(collectFlags(tool), flag);
     else
       continue;
     if (text.empty()) {

@@ -7,6 +7,7 @@
 // what a run left behind, without the run. Needs no compiler.
 //===----------------------------------------------------------------------===//
 
+#include "penstock/flag_texts.h"
 #include "penstock/one_line.h"
 #include "penstock/severity.h"
 #include "runtime/io/CheckpointFolder.h"
@@ -17,30 +18,10 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <span>
 #include <sys/stat.h>
 
 using namespace penstock::runtime;
-
-static constexpr char kHelp[] =
-    R"(usage: penstock-checkpoint FOLDER [--verify] [--json]
-       penstock-checkpoint FOLDER --onnx MODEL.onnx -o OUT.onnx [--raw]
-       penstock-checkpoint --diff FIRST SECOND [--json]
-
-FOLDER holds checkpoints, or is one: run or run/step-000000500. Of several, the
-newest is taken where one is needed.
-
-options:
-  --verify              check all checksums
-  --onnx MODEL.onnx     write that model with the weights of the checkpoint
-  -o OUT.onnx           to this file
-  --raw                 of averaged weights (--ema): those that are averaged
-  --diff FIRST SECOND   compare two bitwise: 0 if they are equal, else 1
-  --json                print JSON
-  --help                print this and end
-  --version             print the version and end
-
-exit codes: 0 done, 1 user error, something is broken, or two differ, 2 defect
-)";
 
 namespace {
 
@@ -48,7 +29,16 @@ struct Arguments {
   std::vector<std::string> folders;
   std::string model, output;
   bool verify = false, diff = false, json = false, raw = false;
-  bool help = false, version = false;
+  bool help = false, man = false, version = false;
+  std::string shell;
+};
+
+/// A flag, and what it sets: one of the two.
+struct Flag {
+  const char *name, *help;
+  bool Arguments::*isSet = nullptr;
+  std::string Arguments::*value = nullptr;
+  const char *valueName = "";
 };
 
 /// A row of the list.
@@ -59,6 +49,52 @@ struct Row {
 
 } // namespace
 
+static constexpr Flag kFlags[] = {
+    {"diff", "Compare two checkpoints bitwise: 0 if they are equal, else 1",
+     &Arguments::diff},
+    {"json", "Print JSON", &Arguments::json},
+    {"onnx", "Write this model with the weights of the checkpoint", nullptr,
+     &Arguments::model, "file"},
+    {"o", "Write the model to this file", nullptr, &Arguments::output, "file"},
+    {"raw", "Of averaged weights (--ema), write those that are averaged",
+     &Arguments::raw},
+    {"verify", "Check all checksums", &Arguments::verify}};
+
+/// The flags that every tool has, and other names.
+static constexpr Flag kMoreFlags[] = {
+    {"completion", "", nullptr, &Arguments::shell, "shell"},
+    {"help", "", &Arguments::help},
+    {"man", "", &Arguments::man},
+    {"output", "", nullptr, &Arguments::output, "file"},
+    {"version", "", &Arguments::version}};
+
+static const Flag *findFlag(const std::string &argument) {
+  for (const auto &flags :
+       {std::span<const Flag>(kFlags), std::span<const Flag>(kMoreFlags)})
+    for (const Flag &flag : flags)
+      if (argument == (flag.name[1] ? "--" : "-") + std::string(flag.name))
+        return &flag;
+  return nullptr;
+}
+
+static penstock::FlagPage describeTool() {
+  penstock::FlagPage page = {
+      "penstock-checkpoint",
+      PENSTOCK_VERSION,
+      "lists and checks the checkpoints of a folder, compares two, and writes "
+      "the model of one: of a folder, of the newest",
+      "FOLDER [--verify] [--json] [--onnx=MODEL.onnx -o OUT.onnx [--raw]], or "
+      "--diff FIRST SECOND [--json]",
+      "0: done. 1: a mistake in the command, something is broken, or two "
+      "differ.\n2: an internal error.",
+      {{"Options", {}}}};
+  for (const Flag &flag : kFlags)
+    page.groups.front().flags.push_back(
+        {flag.name, flag.help, flag.valueName, flag.value != nullptr});
+  page.groups.push_back(penstock::getHelpFlags());
+  return page;
+}
+
 static Error parseArguments(int argc, char **argv, Arguments &arguments) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i], value;
@@ -68,36 +104,45 @@ static Error parseArguments(int argc, char **argv, Arguments &arguments) {
       value = argument.substr(equals + 1);
       argument.resize(equals);
     }
-    auto takeValue = [&](std::string &result) {
+    const Flag *flag = findFlag(argument);
+    if (!flag && argument.size() > 1 && argument[0] == '-')
+      return userError("unknown flag %s (see --help)", argv[i]);
+    if (!flag) {
+      arguments.folders.emplace_back(argv[i]);
+    } else if (flag->isSet) {
+      if (hasValue)
+        return userError("%s takes no value", argument.c_str());
+      arguments.*flag->isSet = true;
+    } else {
       if (!hasValue && i + 1 < argc)
         value = argv[++i];
-      result = value;
-      return value.empty() ? userError("%s needs a file name", argument.c_str())
-                           : Error();
-    };
-    bool *flag = argument == "--verify"    ? &arguments.verify
-                 : argument == "--diff"    ? &arguments.diff
-                 : argument == "--json"    ? &arguments.json
-                 : argument == "--raw"     ? &arguments.raw
-                 : argument == "--help"    ? &arguments.help
-                 : argument == "--version" ? &arguments.version
-                                           : nullptr;
-    if (flag && hasValue)
-      return userError("%s takes no value", argument.c_str());
-    if (flag) {
-      *flag = true;
-    } else if (argument == "--onnx") {
-      if (Error error = takeValue(arguments.model))
-        return error;
-    } else if (argument == "-o" || argument == "--output") {
-      if (Error error = takeValue(arguments.output))
-        return error;
-    } else if (argument.size() > 1 && argument[0] == '-') {
-      return userError("unknown flag %s (see --help)", argv[i]);
-    } else {
-      arguments.folders.emplace_back(argv[i]);
+      if (value.empty())
+        return userError("%s needs a %s", argument.c_str(),
+                         flag->valueName == std::string_view("file")
+                             ? "file name"
+                             : "shell: bash, zsh or fish");
+      arguments.*flag->value = value;
     }
   }
+  return {};
+}
+
+/// Prints a text about the tool, if one is asked for.
+static Error describe(const Arguments &arguments, bool &isDone) {
+  std::string text;
+  if (arguments.help)
+    text = penstock::describeFlags(describeTool());
+  else if (arguments.man)
+    text = penstock::makeManPage(describeTool());
+  else if (arguments.version)
+    text = "penstock " PENSTOCK_VERSION "\n";
+  else if (!arguments.shell.empty())
+    text = penstock::makeCompletion(describeTool(), arguments.shell);
+  isDone = !text.empty();
+  if (!isDone && !arguments.shell.empty())
+    return userError("--completion=%s: the shells are bash, zsh, fish",
+                     arguments.shell.c_str());
+  std::fputs(text.c_str(), stdout);
   return {};
 }
 
@@ -289,11 +334,10 @@ static Error run(const Arguments &arguments) {
 int main(int argc, char **argv) {
   Arguments arguments;
   Error error = parseArguments(argc, argv, arguments);
-  if (!error && arguments.help)
-    std::fputs(kHelp, stdout);
-  else if (!error && arguments.version)
-    std::printf("penstock %s\n", PENSTOCK_VERSION);
-  else if (!error)
+  bool isDone = false;
+  if (!error)
+    error = describe(arguments, isDone);
+  if (!error && !isDone)
     error = run(arguments);
   if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && !error)
     error = userError("cannot write to standard output");

@@ -8,6 +8,7 @@
 // neither the compiler nor the program.
 //===----------------------------------------------------------------------===//
 
+#include "penstock/flag_texts.h"
 #include "penstock/flight.h"
 #include "penstock/one_line.h"
 #include "penstock/severity.h"
@@ -20,9 +21,11 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace penstock::runtime;
@@ -471,6 +474,33 @@ void printJson(const Run &run, const Device *first) {
   std::printf("}\n");
 }
 
+/// Returns what a flag asks to be told about the tool, if it is such a flag.
+std::optional<std::string> describeTool(std::string_view flag) {
+  penstock::FlagPage page = {
+      "penstock-doctor",
+      PENSTOCK_VERSION,
+      "says from the flight records of a run, rank-*.flight in a folder, what "
+      "each device did last, and where the chain of waits begins",
+      "FOLDER [--json]",
+      "0: done. 1: a mistake in the command, or no records that can be read.",
+      {{"Options", {{"json", "Print JSON", ""}}}, penstock::getHelpFlags()}};
+  constexpr std::string_view kCompletion = "--completion=";
+  if (flag == "--help")
+    return penstock::describeFlags(page);
+  if (flag == "--man")
+    return penstock::makeManPage(page);
+  if (flag == "--version")
+    return "penstock " PENSTOCK_VERSION "\n";
+  if (!flag.starts_with(kCompletion))
+    return std::nullopt;
+  flag.remove_prefix(kCompletion.size());
+  std::string text = penstock::makeCompletion(page, flag);
+  if (text.empty())
+    fail("--completion=" + std::string(flag) +
+         ": the shells are bash, zsh, fish");
+  return text;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -480,11 +510,9 @@ int main(int argc, char **argv) {
     std::string argument = argv[i];
     if (argument == "--json") {
       isJson = true;
-    } else if (argument == "--help") {
-      std::printf("usage: penstock-doctor DIR [--json]\n\nSays from the flight "
-                  "records of a run, rank-*.flight in DIR, what each device\n"
-                  "did last and where the chain of waits begins.\n");
-      return 0;
+    } else if (std::optional<std::string> text = describeTool(argument)) {
+      std::fputs(text->c_str(), stdout);
+      return std::fflush(stdout) == 0 && !std::ferror(stdout) ? 0 : 1;
     } else if (argument.rfind("--", 0) == 0 || !folder.empty()) {
       fail("unexpected argument '" + argument + "' (see --help)");
     } else {
