@@ -43,6 +43,8 @@ constexpr Kind kKinds[] = {
     {'I', "input gradient", {161, 217, 155}, Stripe::Bottom},
     {'W', "weight gradient", {253, 190, 110}, Stripe::Top},
     {'U', "update", {120, 94, 150}, Stripe::None},
+    {'P', "push of a wave", {231, 138, 195}, Stripe::Top},
+    {'S', "sum of waves", {229, 196, 148}, Stripe::Both},
     {'E', "evaluation", {204, 204, 204}, Stripe::Both},
 };
 

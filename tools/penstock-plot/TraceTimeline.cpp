@@ -44,10 +44,15 @@ struct Trace {
 
 } // namespace
 
+/// Updates, and what workers push and sum of waves, count themselves.
+static bool countsMicrobatches(const Action &action) {
+  return !StringRef("UPS").contains(action.letter);
+}
+
 /// Reads "F3", and "1F3" with the stage.
 static bool parseAction(StringRef name, Action &action) {
   name = name.ltrim("0123456789");
-  if (name.empty() || !StringRef("FBIWUE").contains(name.front()))
+  if (name.empty() || !StringRef("FBIWUEPS").contains(name.front()))
     return false;
   action.letter = name.front();
   return !name.drop_front().getAsInteger(10, action.number);
@@ -196,7 +201,7 @@ TimelinePicture Selection::draw() const {
   // 1. Microbatches are counted within their update, as plans do.
   std::map<int64_t, int64_t> firstNumbers;
   for (const Action &action : trace.actions)
-    if (action.update && action.letter != 'U') {
+    if (action.update && countsMicrobatches(action)) {
       auto [found, isNew] =
           firstNumbers.try_emplace(*action.update, action.number);
       found->second = std::min(found->second, action.number);
@@ -227,7 +232,7 @@ TimelinePicture Selection::draw() const {
       box.shade = int(*action.update & 1);
       box.shades = 2;
     }
-    if (action.letter != 'U')
+    if (countsMicrobatches(action))
       box.label = std::to_string(number);
     row->second.boxes.push_back(std::move(box));
   }

@@ -20,7 +20,7 @@ namespace penstock::schedule {
 struct TimelinePicture {
   struct Box {
     double start, end;
-    char letter; ///< F, B, I, W, U or E; others are not drawn
+    char letter; ///< F, B, I, W, U, P, S or E; others are not drawn
     /// Written into the box where it has room.
     std::string label;
     /// From 0, the lightest, to shades - 1.
