@@ -55,13 +55,6 @@ bool OptionChecker::checkTarget() {
     return fail("--precision=bf16: --optimizer=" + options.optimizer.getName() +
                 " updates whole tensors, and keeps no f32 weights beside "
                 "rounded ones; use --precision=f32, or another optimizer");
-  if (auto waves = options.method.getMethod().getWaves(options.method);
-      waves && waves->workers > 1) {
-    if (usesCuda)
-      return fail(
-          "--method=hetpipe: its waves are no transfers of CUDA devices "
-          "yet; use --target=cpu");
-  }
   if (!usesCuda && options.precision == "tf32")
     return fail("--precision=tf32 is for CUDA devices: it needs --target=cuda, "
                 "or cuda in --device-targets; CPUs have --precision=f32 and "

@@ -127,6 +127,13 @@ static const PeerTransport *findPeerTransport(const penstock_program &program) {
   return kind ? kind->peerTransport : nullptr;
 }
 
+/// Returns true if devices exchange messages that wait for no others.
+static bool hasOwnQueues(const penstock_program &program) {
+  return std::any_of(
+      program.channels, program.channels + program.channel_count,
+      [](const penstock_channel &channel) { return channel.own_queue != 0; });
+}
+
 Error Peers::chooseTransport(const Options &options, const LaunchFacts &facts) {
   const PeerTransport *ofDevices = findPeerTransport(program);
   const std::string &name = options.transport;
@@ -139,6 +146,14 @@ Error Peers::chooseTransport(const Options &options, const LaunchFacts &facts) {
     return userError("--transport=nccl moves messages between GPUs, and not "
                      "all devices of this program are on one; use "
                      "--transport=mpi");
+  if (ofDevices && hasOwnQueues(program)) {
+    if (name == ofDevices->name || facts.launcher == Launcher::Torchrun)
+      return userError("--transport=%s moves all messages in one order, and "
+                       "waves of virtual workers wait for no others; start "
+                       "with mpirun, and use --transport=mpi",
+                       ofDevices->name);
+    ofDevices = nullptr;
+  }
   if (ofDevices && (name == "auto" || name == ofDevices->name)) {
     peerTransport = ofDevices;
     if (uint32_t(facts.size) == devices)

@@ -44,6 +44,9 @@ struct Handover {
   /// Of the receiver: the message has arrived. Of the sender, where that is in
   /// another process: the message has left.
   std::unique_ptr<Marker> done;
+  /// Of a channel with a queue of its own: no message of another channel waits
+  /// for it.
+  bool isApart = false;
 };
 
 class DeviceMemory;

@@ -139,6 +139,10 @@ Error CudaDevice::openStreams() {
     status = timeline.open(*driver, compute);
   for (const Endpoint &endpoint : context.endpoints) {
     const penstock_channel &channel = endpoint.channel->description;
+    if (!status && !waves && endpoint.hasOwnQueue &&
+        channel.receiver == int32_t(index))
+      status = driver->cuStreamCreateWithPriority(
+          &waves, CU_STREAM_NON_BLOCKING, greatest);
     if (!status && channel.receiver == int32_t(index) && !isFromGpu(endpoint))
       status = inputs.add(*driver, channel.type.bytes, channel.slots + 1);
   }
@@ -286,7 +290,7 @@ void CudaDevice::close() {
     if (event)
       (void)driver->cuEventDestroy(event);
   sumKernels.close(*driver);
-  for (Stream stream : {compute, transfer, input, direct, sums})
+  for (Stream stream : {compute, transfer, input, direct, sums, waves})
     if (stream)
       (void)driver->cuStreamDestroy(stream);
   if (origin)
@@ -391,7 +395,7 @@ void CudaDevice::drain() {
     // The watchdog sees what is done here.
     position.progress.store(position.progress.load() + 1);
   }
-  for (Stream stream : {compute, transfer, input, sums})
+  for (Stream stream : {compute, transfer, input, sums, waves})
     if (stream)
       check(driver->cuStreamSynchronize(stream), "cuStreamSynchronize");
   check(outputs.drain(*driver), "cuEventSynchronize");
@@ -437,14 +441,14 @@ int CudaDevice::copyOnGpu(Address at, const CudaDevice &to, Address fromAt,
 void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
                       uint64_t bytes, const Handover &order) {
   Gpu::Visit visit(*gpu);
+  Stream stream = getStream(order);
   if (Event ready = eventOf(order.ready)) {
     for (Event event : {eventOf(order.free), ready})
-      check(driver->cuStreamWaitEvent(transfer, event, 0), "cuStreamWaitEvent");
+      check(driver->cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
     check(copyOnGpu(at, *this, fromAt, static_cast<CudaDevice &>(from), bytes,
-                    transfer),
+                    stream),
           "copying between GPUs");
-    check(driver->cuEventRecord(eventOf(order.done), transfer),
-          "cuEventRecord");
+    check(driver->cuEventRecord(eventOf(order.done), stream), "cuEventRecord");
   } else {
     // The bytes of another kind of device are there, or it would have a marker.
     const void *host = from.hostAddress(fromAt);
@@ -455,7 +459,7 @@ void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
       host = staged.data();
     }
     check(inputs.send(*driver, at, host, bytes, eventOf(order.free),
-                      eventOf(order.done), transfer),
+                      eventOf(order.done), stream),
           "copying a message");
   }
 }

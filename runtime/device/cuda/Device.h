@@ -5,8 +5,9 @@
 //
 // Calls return when their work is on a stream. One stream computes, one brings
 // messages of other devices, one samples; what the host asks for in between
-// goes through a fourth, and sums over devices of the process through a fifth.
-// Events order them, and no thread of the host waits but to stay near.
+// goes through a fourth, sums over devices of the process through a fifth, and
+// waves of other workers, which may be late, through a sixth. Events order
+// them, and no thread of the host waits but to stay near.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_DEVICE_CUDA_DEVICE_H
@@ -83,6 +84,9 @@ private:
   bool isFromGpu(const Endpoint &endpoint) const;
   Error openMemory();
   Error openStreams();
+  Stream getStream(const Handover &order) const {
+    return order.isApart ? waves : transfer;
+  }
   Error openConstants();
   Error openLibraries();
   Error openSums();
@@ -96,7 +100,8 @@ private:
   const Driver *driver = nullptr;
   Stream compute = nullptr, transfer = nullptr, input = nullptr,
          direct = nullptr;
-  Stream sums = nullptr; // where there are any within the process
+  // Where there are any within the process.
+  Stream sums = nullptr, waves = nullptr;
   SumKernels sumKernels;
   Products products;
   Convolutions convolutions;

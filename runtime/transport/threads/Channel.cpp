@@ -39,7 +39,8 @@ void Channel::open() {
   handovers = std::make_unique<Handover[]>(capacity());
   for (uint32_t i = 0; i <= mask; ++i)
     // Where the receiver is in another process, the sender has the end.
-    handovers[i] = {create(from), create(to), create(to ? to : from)};
+    handovers[i] = {create(from), create(to), create(to ? to : from),
+                    description.own_queue != 0};
 }
 
 void Channel::reset() {

@@ -207,7 +207,7 @@ public:
   void waitFor(Marker &marker) override { write("follows", marker); }
   void copy(Address at, DeviceMemory &from, Address fromAt, uint64_t bytes,
             const Handover &order) override {
-    write("copies after", *order.ready);
+    write(order.isApart ? "copies apart after" : "copies after", *order.ready);
     write("copies after", *order.free);
     write("copies and sets", *order.done);
     HostMemory::copy(at, from, fromAt, bytes, order);
@@ -258,12 +258,15 @@ TEST(Channel, ClaimsWhatIsReady) {
 }
 
 // Whoever comes second has the receiver copy, behind the markers of both; a
-// marker of the first is set when it posts.
+// marker of the first is set when it posts. A queue of its own is one for the
+// device that copies, too.
 TEST(Channel, OrdersDevicesWhoseCallsReturnEarly) {
-  for (bool sendsFirst : {false, true}) {
+  for (auto [sendsFirst, ownQueue] :
+       {std::pair(false, false), {true, false}, {false, true}}) {
     std::vector<std::string> log;
     EarlyMemory a("a", log), b("b", log);
     penstock_channel description = describe(1, 1);
+    description.own_queue = ownQueue;
     Channel channel(description, 0);
     channel.from = &a;
     channel.to = &b;
@@ -284,8 +287,9 @@ TEST(Channel, OrdersDevicesWhoseCallsReturnEarly) {
     if (sendsFirst)
       std::swap(posts[0], posts[1]);
     posts.insert(posts.end(),
-                 {"b copies after a1", "b copies after b1",
-                  "b copies and sets b2", "a follows b2", "b follows b2"});
+                 {ownQueue ? "b copies apart after a1" : "b copies after a1",
+                  "b copies after b1", "b copies and sets b2", "a follows b2",
+                  "b follows b2"});
     EXPECT_EQ(log, posts);
     EXPECT_EQ(to, from);
   }
