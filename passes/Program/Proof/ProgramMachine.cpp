@@ -335,7 +335,8 @@ LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
 }
 
 /// An update reads the newest version of what it writes, and beside it, where
-/// it blends, the one that is so many updates older than what it makes.
+/// it blends, the one that is so many updates older than what it makes. What it
+/// makes of the new version, as packed weights, reads that alone.
 LogicalResult ProgramMachine::checkUpdateAge(Device &device,
                                              const TraceEvent &event,
                                              const CellRef &ref, int64_t lag) {
@@ -350,9 +351,10 @@ LogicalResult ProgramMachine::checkUpdateAge(Device &device,
     ++reads;
     isDueRead |= access.cell.number == due;
   }
-  bool isNewest = ref.number == first + run;
+  bool isNewest = ref.number == first + run,
+       isMade = ref.number == first + run + 1;
   if (task.getKind() != TaskKind::Update || lag == 0 || ref.number == due ||
-      (isNewest && (reads < 2 || isDueRead)))
+      (isMade && reads < 2) || (isNewest && (reads < 2 || isDueRead)))
     return success();
   return report(device, event, 3)
          << "reads version " << ref.number << " of @" << ref.symbol.getValue()
