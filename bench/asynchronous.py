@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""What orders, blends and flushes of asynchronous methods cost, on this machine.
+
+    asynchronous.py FOLDER [--build build/default] [--rounds 7] [--width 768] [--only orders|updates|flushes]
+
+An MLP of eight layers on two stages of one thread each. Prints
+
+    nF1B over open 1F1B: time of an update of naive, with the same microbatches
+    the blend of i-timeprest: time of the update of stage 0, over one without it
+    a flush: what it costs pipedream, over what --profile predicts
+
+Programs take turns, and the best of each counts. Needs nothing but Python and a
+C compiler.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+
+import mlp_model
+
+LAYERS, BATCH, SAMPLES, MICROBATCHES = 8, 64, 512, 4
+FEW, MANY = 4, 24  # updates
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+#  Trains so many updates, in segments of as many as are said.
+SEGMENTS = """
+#include "penstock/abi.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+extern const penstock_program program __asm__("penstock_program");
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+int main(int argc, char **argv) {
+  const penstock_option options[] = {
+      {"data", argv[1]}, {"labels", argv[2]}, {"quiet", NULL}, {NULL, NULL}};
+  long updates = atol(argv[3]), each = atol(argv[4]);
+  penstock_run *run;
+  if (penstock_open(&program, options, &run) || penstock_train(run, each))
+    return 1;
+  double begin = now();
+  for (long done = 0; done < updates; done += each)
+    if (penstock_train(run, each))
+      return 1;
+  printf("%.9f\\n", now() - begin);
+  penstock_close(run);
+  return 0;
+}
+"""
+
+
+class Bench:
+    def __init__(self, arguments):
+        self.build = arguments.build.resolve()
+        self.rounds = arguments.rounds
+        self.folder = arguments.folder.resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        #  Costs are measured anew.
+        self.cache = self.folder / "cache"
+        shutil.rmtree(self.cache, ignore_errors=True)
+        mlp_model.write_mlp(self.folder / "model.onnx", LAYERS, arguments.width, arguments.width)
+        mlp_model.write_data(self.folder, SAMPLES, arguments.width, arguments.width)
+
+    def compile(self, name, *flags):
+        subprocess.run(
+            [self.build / "bin/penstockc", self.folder / "model.onnx", "-o", self.folder / name,
+             "--stages=2", "--threads=1", f"--microbatch-size={BATCH}",
+             "--loss=softmax-cross-entropy", "--optimizer=sgd:lr=0.0001", *flags],
+            check=True, stdout=subprocess.DEVNULL,
+            env=os.environ | {"XDG_CACHE_HOME": str(self.cache)})
+        return self.folder / name
+
+    def run(self, program, steps, *more):
+        """The seconds of training."""
+        out = subprocess.run(
+            [program, f"--data=x={self.folder}/x.npy", f"--labels={self.folder}/labels.npy",
+             f"--steps={steps}", *more], capture_output=True, text=True, check=True).stdout
+        return float(re.search(r"samples in ([\d.]+) s", out).group(1))
+
+    def compare_orders(self):
+        programs = [self.compile(schedule, "--method=naive", f"--schedule={schedule}",
+                                 f"--microbatches={MICROBATCHES}")
+                    for schedule in ("1f1b", "nf1b")]
+        best = [[float("inf")] * 2 for _ in programs]
+        for _ in range(self.rounds):
+            for program, own in zip(programs, best):
+                for i, steps in enumerate((FEW, MANY)):
+                    own[i] = min(own[i], self.run(program, steps))
+        open_1f1b, nf1b = ((long - short) / (MANY - FEW) for short, long in best)
+        print(f"nF1B over open 1F1B: {nf1b / open_1f1b:.3f} (at most 1.03); "
+              f"{1e3 * nf1b:.1f} and {1e3 * open_1f1b:.1f} ms per update of {MICROBATCHES}")
+
+    def compare_updates(self):
+        programs = {decay: self.compile(f"decay{decay}", f"--method=i-timeprest:decay={decay}",
+                                        f"--microbatches={MICROBATCHES}")
+                    for decay in (0, 1)}
+        best = dict.fromkeys(programs, float("inf"))
+        trace = self.folder / "trace.json"
+        for _ in range(self.rounds):
+            for decay, program in programs.items():
+                self.run(program, MANY, f"--trace={trace}")
+                events = json.loads(trace.read_text())["traceEvents"]
+                [row] = [event["tid"] for event in events if event["name"] == "thread_name"
+                         and event["args"]["name"].startswith("stage 0 ")]
+                updates = [event["dur"] for event in events
+                           if event["ph"] == "X" and event["tid"] == row
+                           and re.fullmatch(r"U\d+", event["name"])]
+                best[decay] = min(best[decay], statistics.median(updates))
+        #  Without it: weight and gradient are read, the weight is written.
+        print(f"update with a blend, over one without: {best[1] / best[0]:.2f} (one more stream "
+              f"than the three: 1.33); {1e-3 * best[1]:.2f} and {1e-3 * best[0]:.2f} ms")
+
+    def compare_flushes(self):
+        report = self.folder / "report.json"
+        obj = self.compile("flush.o", "--emit=obj", "--method=pipedream", "--profile",
+                           "--microbatches=1", f"--report-json={report}")
+        plan = json.loads(report.read_text())
+        predicted, update = plan["drain_seconds"], plan["predicted_seconds"]
+        source, program = self.folder / "segments.c", self.folder / "segments"
+        source.write_text(SEGMENTS)
+        subprocess.run(["cc", "-c", "-O2", f"-I{ROOT}/runtime/include", source, "-o",
+                        source.with_suffix(".o")], check=True)
+        subprocess.run(
+            ["c++", obj, source.with_suffix(".o"), "-o", program, f"-L{self.build}/runtime",
+             "-Wl,-u,penstock_cpu", "-lpenstock_cpu", "-lpenstock_runtime", "-lgomp", "-ldl",
+             "-lpthread", "-lm"], check=True)
+        updates, each = 96, 6
+        best = dict.fromkeys((updates, each), float("inf"))
+        for _ in range(self.rounds):
+            for size in best:
+                seconds = float(subprocess.run(
+                    [program, f"x={self.folder}/x.npy", f"{self.folder}/labels.npy", str(updates),
+                     str(size)], capture_output=True, text=True, check=True).stdout)
+                best[size] = min(best[size], seconds)
+        measured = (best[each] - best[updates]) / (updates / each - 1)
+        print(f"a flush: {1e3 * measured:.2f} ms, {1e3 * predicted:.2f} predicted, "
+              f"{measured / predicted:.2f} of it (within 0.1 of 1); an update: "
+              f"{1e3 * best[updates] / updates:.2f} ms, {1e3 * update:.2f} predicted")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/default")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--width", type=int, default=768)
+    parser.add_argument("--only", choices=("orders", "updates", "flushes"))
+    arguments = parser.parse_args()
+    bench = Bench(arguments)
+    for name in ("orders", "updates", "flushes"):
+        if arguments.only in (None, name):
+            getattr(bench, f"compare_{name}")()
+
+
+main()
