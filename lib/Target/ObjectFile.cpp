@@ -82,6 +82,24 @@ void setProcessor(llvm::Module &module, const TargetCpu &cpu) {
   }
 }
 
+/// Returns whether a function is long, but does nothing but compute addresses
+/// and call: a stage of many kernels, or who runs it. For such, alias analysis
+/// and schedulers take more than linear time, and gain nothing.
+bool isLongGlue(const llvm::Function &function) {
+  constexpr size_t kManyOperands = 1024; // in a block
+  size_t most = 0;
+  for (const llvm::BasicBlock &block : function) {
+    size_t operands = 0;
+    for (const llvm::Instruction &op : block) {
+      if (op.getType()->isVectorTy())
+        return false;
+      operands += op.getNumOperands();
+    }
+    most = std::max(most, operands);
+  }
+  return most > kManyOperands;
+}
+
 /// The module as LLVM IR for `machine`'s CPU.
 std::unique_ptr<llvm::Module>
 translate(ModuleOp module, const TargetOptions &options, const TargetCpu &cpu,
@@ -106,6 +124,10 @@ translate(ModuleOp module, const TargetOptions &options, const TargetCpu &cpu,
     if (function.isDeclaration())
       continue;
     function.addFnAttr("no-trapping-math", "true");
+    if (isLongGlue(function)) {
+      function.addFnAttr(llvm::Attribute::OptimizeNone);
+      function.addFnAttr(llvm::Attribute::NoInline);
+    }
     if (!llvm::is_contained(options.exported, function.getName()))
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
@@ -191,6 +213,16 @@ FailureOr<TargetCpu> penstock::resolveTargetCpu(StringRef march, Location loc) {
   return cpu;
 }
 
+/// Returns whether a pass of the middle end has anything to gain. LLVM leaves
+/// it to who builds a pipeline to skip functions that are not to be optimized.
+/// And propagating called values takes quadratic time in the arguments of a
+/// call, for calls by address, which programs make only of the runtime.
+static bool isWorthRunning(StringRef pass, llvm::Any unit) {
+  if (const auto *function = llvm::any_cast<const llvm::Function *>(&unit))
+    return !(*function)->hasOptNone();
+  return pass != "CalledValuePropagationPass";
+}
+
 void penstock::optimizeModule(llvm::Module &module,
                               llvm::TargetMachine &machine,
                               llvm::OptimizationLevel level) {
@@ -198,7 +230,10 @@ void penstock::optimizeModule(llvm::Module &module,
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
+  llvm::PassInstrumentationCallbacks callbacks;
+  callbacks.registerShouldRunOptionalPassCallback(isWorthRunning);
+  llvm::PassBuilder builder(&machine, llvm::PipelineTuningOptions(),
+                            std::nullopt, &callbacks);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
   builder.registerFunctionAnalyses(functions);
