@@ -71,6 +71,16 @@ TEST(Options, TakesBothSpellings) {
   }
 }
 
+TEST(Options, TakesTheLastValueOfAFlag) {
+  Options options;
+  Error error = parse(options, {"--data=x=a.npy", "--steps=1", "--data=y=b.npy",
+                                "--shuffle", "--steps", "2", "--shuffle"});
+  ASSERT_FALSE(error) << error.text;
+  EXPECT_EQ(options.steps, 2);
+  EXPECT_TRUE(options.shuffle);
+  EXPECT_EQ(options.data.size(), 2u);
+}
+
 TEST(Options, NamesTheFlag) {
   EXPECT_EQ(errorOf({"--stepz", "3"}),
             "unknown flag --stepz; did you mean --steps? (see --help)");
