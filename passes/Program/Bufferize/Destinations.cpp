@@ -257,10 +257,15 @@ void separateResults(func::FuncOp kernel) {
   }
 }
 
+/// Ops in a row that may compute in one buffer. All reads and writes of a
+/// buffer are compared by upstream's analysis, for each op that writes it.
+constexpr unsigned longestReuse = 64;
+
 /// An elementwise op whose destination is fresh takes over the buffer of an
 /// operand that nothing else needs: less memory to touch.
 void reuseOperands(func::FuncOp kernel) {
-  kernel.walk([](linalg::GenericOp op) {
+  llvm::DenseMap<Value, unsigned> reuses;
+  kernel.walk([&](linalg::GenericOp op) {
     if (op.getNumParallelLoops() != op.getNumLoops())
       return;
     for (OpOperand &init : op.getDpsInitsMutable()) {
@@ -273,8 +278,10 @@ void reuseOperands(func::FuncOp kernel) {
         bool taken = llvm::is_contained(op.getDpsInits(), value);
         if (!producer || producer->getBlock() != op->getBlock() || taken ||
             !value.hasOneUse() || value.getType() != init.get().getType() ||
-            !map.isPermutation() || op.getMatchingIndexingMap(input) != map)
+            !map.isPermutation() || op.getMatchingIndexingMap(input) != map ||
+            reuses.lookup(value) == longestReuse)
           continue;
+        reuses[op.getTiedOpResult(&init)] = reuses.lookup(value) + 1;
         init.set(value);
         break;
       }
