@@ -30,8 +30,8 @@ FlagPage penstock::collectFlags(const ToolText &tool) {
                    tool.overview.rtrim().str(),
                    tool.usage.str(),
                    "0: done. 1: a mistake in the command, the model or the "
-                   "data. 2: a defect "
-                   "of\nPenstock. 3: does not fit into the memory of a device.",
+                   "data. 2: a defect of\n"
+                   "Penstock. 3: does not fit into the memory of a device.",
                    {}};
   std::vector<FlagGroup> &groups = page.groups;
   auto findGroup = [&](StringRef name) -> FlagGroup & {

@@ -22,9 +22,9 @@ struct OpSeconds {
 
 /// An update, as far as it matters where stages are cut.
 struct PlannedUpdate {
-  /// That it is made for; 0: they are not known, and updates cost nothing.
+  /// Microbatches that it adds up; 0: not known, and updates cost nothing.
   int64_t microbatches = 0;
-  /// How often it reads or writes a buffer of the size of a weight.
+  /// Reads and writes of a whole buffer of the size of a weight.
   int64_t passes = 0;
 };
 
