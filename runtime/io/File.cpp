@@ -260,12 +260,26 @@ Error OutputFile::create(const std::string &path) {
   return file.create(path, O_WRONLY) ? Error() : failed("create");
 }
 
+/// Reads of every page of what the kernel could not read: a mapped file that
+/// became shorter ends the process with a line that names it.
+static void readPages(const char *bytes, uint64_t size) {
+  if (errno != EFAULT)
+    return;
+  auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  for (uint64_t at = 0; at < size; at += page)
+    (void)*static_cast<const volatile char *>(bytes + at);
+  (void)*static_cast<const volatile char *>(bytes + size - 1);
+  errno = EFAULT;
+}
+
 Error OutputFile::append(const void *data, uint64_t size) {
   const char *bytes = static_cast<const char *>(data);
   while (size) {
     ssize_t done = write(getDescriptor(), bytes, size);
     if (done < 0 && errno == EINTR)
       continue;
+    if (done < 0)
+      readPages(bytes, size);
     if (done <= 0)
       return failed("write");
     bytes += done;
@@ -280,6 +294,8 @@ Error OutputFile::overwrite(uint64_t offset, const void *data, uint64_t size) {
     ssize_t done = pwrite(getDescriptor(), bytes, size, offset);
     if (done < 0 && errno == EINTR)
       continue;
+    if (done < 0)
+      readPages(bytes, size);
     if (done <= 0)
       return failed("write");
     bytes += done;

@@ -55,6 +55,22 @@ TEST_F(ShrunkFilesTest, EndTheProcessWithALine) {
       "it was in use\n");
 }
 
+// The kernel reads them for a write, and raises no signal.
+TEST_F(ShrunkFilesTest, AreNotBlamedOnTheOutput) {
+  MappedFile file;
+  ASSERT_FALSE(file.open(path, "--model"));
+  EXPECT_EXIT(
+      {
+        OutputFile output;
+        if (output.create(path + ".copy") || truncate(path.c_str(), 0))
+          std::abort();
+        (void)output.overwrite(0, file.data(), file.size());
+      },
+      testing::ExitedWithCode(1),
+      "error: '.*/shrunk-[0-9]+' became shorter, or could not be read, while "
+      "it was in use\n");
+}
+
 TEST_F(ShrunkFilesTest, LeaveOtherFaultsAlone) {
   MappedFile file;
   ASSERT_FALSE(file.open(path, "--data x"));
