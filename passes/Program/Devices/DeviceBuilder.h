@@ -132,7 +132,9 @@ private:
   int64_t turnsPerUpdate = 1;
   llvm::SmallVector<mlir::Value, 2> indices;
   llvm::SmallVector<std::pair<const Number *, mlir::Value>> numberCache;
-  llvm::SmallVector<std::pair<Buffer, std::pair<mlir::Value, mlir::Value>>>
+  /// By symbol, twice the field and whether it is staged, and number.
+  llvm::DenseMap<std::tuple<mlir::Operation *, int64_t, mlir::Value>,
+                 mlir::Value>
       slotCache;
 };
 

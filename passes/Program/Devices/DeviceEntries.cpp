@@ -22,9 +22,10 @@ using namespace penstock::pipeline;
 //===----------------------------------------------------------------------===//
 
 Value DeviceBuilder::getSlot(const Buffer &buffer, Value number) {
-  for (auto &[known, slot] : slotCache)
-    if (known.isSameRing(buffer) && slot.first == number)
-      return slot.second;
+  Value &slot =
+      slotCache[{buffer.symbol, 2 * buffer.field + buffer.staging, number}];
+  if (slot)
+    return slot;
   RankedTensorType type;
   int64_t field = buffer.field;
   if (auto variable = dyn_cast<VariableOp>(buffer.symbol)) {
@@ -38,12 +39,11 @@ Value DeviceBuilder::getSlot(const Buffer &buffer, Value number) {
   auto optional = [&](int64_t value, int64_t unset) {
     return value == unset ? IntegerAttr() : builder.getI64IntegerAttr(value);
   };
-  Value slot = SlotOp::create(
+  slot = SlotOp::create(
       builder, loc, getMemRefType(type),
       FlatSymbolRefAttr::get(SymbolTable::getSymbolName(buffer.symbol)), number,
       optional(field, 0), optional(buffer.ring, 1), IntegerAttr(),
       IntegerAttr(), DenseI64ArrayAttr());
-  slotCache.push_back({buffer, {number, slot}});
   return slot;
 }
 

@@ -275,21 +275,32 @@ FailureOr<Buffer> Storage::getHome(Value value) const {
       return failure();
     variable = Buffer{op, 0, getVersions(op)};
   }
-  for (auto put : value.getParentBlock()->getOps<PutOp>()) {
-    for (auto [field, other] : llvm::enumerate(put.getValues())) {
-      if (other != value)
-        continue;
-      auto channel = lookup<ChannelOp>(put, put.getChannelAttr());
-      if (!channel)
-        return failure();
-      bool isSent = sent.contains(channel);
-      Buffer &home = isSent ? staging : local;
-      auto ring = static_cast<int64_t>(
-          (isSent ? channel.getStaging() : channel.getSlots()).value_or(0));
-      if (!home)
-        home = Buffer{channel, static_cast<int64_t>(field), ring, isSent};
-      home.ring = std::max(home.ring, ring);
-    }
+  // In the order of the block: the first channel owns it.
+  SmallVector<OpOperand *> fields;
+  for (OpOperand &use : value.getUses())
+    if (isa<PutOp>(use.getOwner()) &&
+        use.getOwner()->getBlock() == value.getParentBlock())
+      fields.push_back(&use);
+  llvm::sort(fields, [](OpOperand *a, OpOperand *b) {
+    return a->getOwner() == b->getOwner()
+               ? a->getOperandNumber() < b->getOperandNumber()
+               : a->getOwner()->isBeforeInBlock(b->getOwner());
+  });
+  for (OpOperand *use : fields) {
+    auto put = cast<PutOp>(use->getOwner());
+    auto channel = lookup<ChannelOp>(put, put.getChannelAttr());
+    if (!channel)
+      return failure();
+    bool isSent = sent.contains(channel);
+    Buffer &owner = isSent ? staging : local;
+    auto ring = static_cast<int64_t>(
+        (isSent ? channel.getStaging() : channel.getSlots()).value_or(0));
+    if (!owner)
+      owner = Buffer{channel,
+                     use->getOperandNumber() -
+                         int64_t(put.getValues().getBeginOperandIndex()),
+                     ring, isSent};
+    owner.ring = std::max(owner.ring, ring);
   }
   if (variable && (local || staging))
     return emitError(value.getLoc())
