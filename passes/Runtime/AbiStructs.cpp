@@ -57,3 +57,22 @@ constexpr bool isNatural(const Place (&fields)[count], size_t size) {
   return Constant::fields(std::move(fields));                                  \
   }
 #include "penstock/abi.def"
+
+/// Copies a number or an array of numbers. Addresses, and structs within
+/// structs, stay as they are.
+template <typename FieldTy, typename T>
+static void copyNumbers(FieldTy &field, const T &host) {
+  if constexpr (std::is_arithmetic_v<std::remove_all_extents_t<T>>)
+    field = host;
+}
+
+#define PENSTOCK_STRUCT(name)                                                  \
+  abi::name abi::name::copy(const penstock_##name &host) {                     \
+    name result;
+#define PENSTOCK_FIELD(name, field, type) copyNumbers(result.field, host.field);
+#define PENSTOCK_ARRAY(name, field, type, length)                              \
+  copyNumbers(result.field, host.field);
+#define PENSTOCK_END(name, bytes)                                              \
+  return result;                                                               \
+  }
+#include "penstock/abi.def"

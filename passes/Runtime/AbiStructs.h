@@ -95,7 +95,9 @@ private:
 
 #define PENSTOCK_STRUCT(name)                                                  \
   struct name {                                                                \
-    Constant get() const;
+    Constant get() const;                                                      \
+    /* Copies the numbers of a struct, no addresses and no inner structs. */   \
+    static name copy(const penstock_##name &host);
 #define PENSTOCK_FIELD(name, field, type) Field<type> field;
 #define PENSTOCK_ARRAY(name, field, type, length)                              \
   ArrayField<type, length> field;

@@ -76,43 +76,6 @@ void CallTable::add(kernel::PackingAttrInterface order,
     it->second.get(of).add(*device);
 }
 
-static abi::gemm_descriptor getFields(const penstock_gemm_descriptor &gemm) {
-  return {.element = gemm.element,
-          .batch_rank = gemm.batch_rank,
-          .batch = gemm.batch,
-          .m = gemm.m,
-          .n = gemm.n,
-          .k = gemm.k,
-          .stride_a = gemm.stride_a,
-          .stride_b = gemm.stride_b,
-          .stride_c = gemm.stride_c,
-          .accumulate = gemm.accumulate,
-          .device = {},
-          .result_element = gemm.result_element,
-          .config = {},
-          .scratch = {}};
-}
-
-static abi::conv_descriptor getFields(const penstock_conv_descriptor &conv) {
-  return {.kind = conv.kind,
-          .element = conv.element,
-          .spatial_rank = conv.spatial_rank,
-          .device = {},
-          .batch = conv.batch,
-          .groups = conv.groups,
-          .input_channels = conv.input_channels,
-          .output_channels = conv.output_channels,
-          .input = conv.input,
-          .kernel = conv.kernel,
-          .output = conv.output,
-          .stride = conv.stride,
-          .dilation = conv.dilation,
-          .pad_before = conv.pad_before,
-          .pad_after = conv.pad_after,
-          .config = {},
-          .scratch = {}};
-}
-
 std::vector<Constant> CallTable::getTable(ConstantBuilder &constants,
                                           Of of) const {
   bool ofReplay = of == Of::Replay;
@@ -121,7 +84,8 @@ std::vector<Constant> CallTable::getTable(ConstantBuilder &constants,
     const Call &call = entry;
     table.push_back(std::visit(
         [&](const auto &shapes) {
-          auto fields = getFields(shapes);
+          auto fields =
+              abi::Mirror<std::decay_t<decltype(shapes)>>::type::copy(shapes);
           fields.device = (ofReplay ? call.replay : call.program).field;
           fields.config = constants.shape(call.descriptor.config);
           fields.scratch = call.scratch.getFields(constants, ofReplay);
