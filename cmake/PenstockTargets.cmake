@@ -5,14 +5,24 @@ include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 # For the tablegen includes of our own .td files.
 include_directories(${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 
-# One precompiled header for all of the compiler; its owner comes first.
-# Written once: a new file would rebuild the owner at every configuration.
-if(NOT EXISTS ${CMAKE_BINARY_DIR}/pch.cpp)
-  file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
-endif()
-add_library(PenstockPch STATIC ${CMAKE_BINARY_DIR}/pch.cpp)
-target_compile_options(PenstockPch PRIVATE -fno-exceptions)
-target_precompile_headers(PenstockPch PRIVATE
+# penstock_precompiled_header(NAME header...): a precompiled header, and a library
+# that owns it and comes first. PENSTOCK_PRECOMPILED names the one of a folder's
+# targets: headers of MLIR take most of the time of a build, and those that a file
+# does not need cost it little.
+function(penstock_precompiled_header name)
+  # Written once: a new file would rebuild the owner at every configuration.
+  set(source ${CMAKE_BINARY_DIR}/${name}.cpp)
+  if(NOT EXISTS ${source})
+    file(WRITE ${source} "")
+  endif()
+  add_library(${name} STATIC ${source})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_options(${name} PRIVATE -fno-exceptions)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+
+# Of dialects; of what works on them; of what also lowers them to LLVM's.
+set(headers
   <mlir/Dialect/Arith/IR/Arith.h>
   <mlir/Dialect/Func/IR/FuncOps.h>
   <mlir/Dialect/Linalg/IR/Linalg.h>
@@ -25,6 +35,21 @@ target_precompile_headers(PenstockPch PRIVATE
   <mlir/Pass/Pass.h>
   <mlir/Transforms/DialectConversion.h>
   <mlir/Transforms/GreedyPatternRewriteDriver.h>)
+penstock_precompiled_header(PenstockDialectHeaders ${headers})
+list(APPEND headers
+  <mlir/Dialect/Math/IR/Math.h>
+  <dialects/Kernel/Kernel.h>
+  <dialects/Pipeline/Pipeline.h>)
+penstock_precompiled_header(PenstockPassHeaders ${headers})
+add_dependencies(PenstockPassHeaders PenstockKernelIncGen PenstockPipelineIncGen)
+list(APPEND headers
+  <mlir/Dialect/Affine/IR/AffineOps.h>
+  <mlir/Dialect/GPU/IR/GPUDialect.h>
+  <mlir/Dialect/LLVMIR/NVVMDialect.h>
+  <mlir/Dialect/Vector/IR/VectorOps.h>)
+penstock_precompiled_header(PenstockLoweringHeaders ${headers})
+add_dependencies(PenstockLoweringHeaders PenstockPassHeaders)
+set(PENSTOCK_PRECOMPILED PenstockPassHeaders)
 
 function(penstock_compiler_target name)
   target_include_directories(${name} PUBLIC
@@ -34,7 +59,7 @@ function(penstock_compiler_target name)
     $<INSTALL_INTERFACE:include>
     $<INSTALL_INTERFACE:include/penstock-compiler>)
   target_compile_options(${name} PRIVATE -fno-exceptions)
-  target_precompile_headers(${name} REUSE_FROM PenstockPch)
+  target_precompile_headers(${name} REUSE_FROM ${PENSTOCK_PRECOMPILED})
 endfunction()
 
 # penstock_library(NAME source... [LINK library...] [DEPENDS target...])
@@ -69,7 +94,7 @@ function(penstock_pass_declarations name)
   set(LLVM_TARGET_DEFINITIONS Passes.td)
   mlir_tablegen(Passes.h.inc -gen-pass-decls -name=${name})
   add_public_tablegen_target(Penstock${name}PassesIncGen)
-  add_dependencies(Penstock${name}PassesIncGen PenstockPch)
+  add_dependencies(Penstock${name}PassesIncGen ${PENSTOCK_PRECOMPILED})
 endfunction()
 
 # penstock_unit_test(NAME source... [LINK library...] [PREFIX of its tests]): a
