@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the file and byte range of an initialiser whose values are not in the
+// Finds the file and byte range of an initializer whose values are not in the
 // model file. A model may come from anywhere: it must not make us read outside
 // of its own folder.
 //===----------------------------------------------------------------------===//

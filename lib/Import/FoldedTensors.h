@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The optimiser of PyTorch's newer exporter computes what depends on no input,
+// The optimizer of PyTorch's newer exporter computes what depends on no input,
 // and notes what from: of a module's parameters, or of constants only.
 //===----------------------------------------------------------------------===//
 

@@ -214,7 +214,7 @@ LogicalResult Importer::importInputs(GraphImporter &graph) {
       buffers.insert(tensor.name);
   roles.emplace(file->getModel());
   for (const ValueInfoProto &input : file->getModel().graph().input()) {
-    // Old models list their initialisers among the inputs.
+    // Old models list their initializers among the inputs.
     if (initializerNames.contains(input.name()))
       continue;
     if (input.name().empty())

@@ -25,7 +25,7 @@
 
 namespace penstock::onnx {
 
-/// A float initialiser that is an argument of the function.
+/// A float initializer that is an argument of the function.
 struct Weight {
   const TensorRecord *tensor;
   mlir::RankedTensorType type;
@@ -92,17 +92,17 @@ private:
   llvm::SmallVector<const ::onnx::ValueInfoProto *> inputs;
   llvm::SmallVector<Weight> weights;
   llvm::SmallVector<llvm::StringRef> outputs, unusedInputs;
-  /// Initialisers that would train if the outputs needed them.
+  /// Initializers that would train if the outputs needed them.
   llvm::SmallVector<llvm::StringRef> unreached;
-  /// Float initialisers that became constants.
+  /// Float initializers that became constants.
   llvm::MapVector<mlir::Operation *, mlir::Attribute> constants;
   llvm::StringSet<> initializerNames;
-  /// Of initialisers that are no weights.
+  /// Of initializers that are no weights.
   std::optional<OperandRoles> roles;
-  /// Initialisers that the exporter marks as no parameters, or computed of
+  /// Initializers that the exporter marks as no parameters, or computed of
   /// such.
   llvm::StringSet<> buffers;
-  /// Initialisers that it marks as parameters.
+  /// Initializers that it marks as parameters.
   llvm::StringSet<> parameters;
   llvm::StringSet<> symbols;
 };

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides which initialisers are variables, which of them train, and which are
+// Decides which initializers are variables, which of them train, and which are
 // one parameter.
 //===----------------------------------------------------------------------===//
 
@@ -187,7 +187,7 @@ static bool isReadAlike(BlockArgument argument) {
   });
 }
 
-/// Exporters that optimise make parameters one that happen to be equal at
+/// Exporters that optimize make parameters one that happen to be equal at
 /// first, like the ones and zeros of all norms. Values that differ from each
 /// other are never equal by chance: where such a parameter is read n times in
 /// the same way, a block is used n times, and all that it has is.
@@ -242,7 +242,7 @@ void Importer::warnOfHeldScalars() {
                         "--train, else hold them with --freeze";
 }
 
-/// What was computed into a convolution no longer normalises, and what trains
+/// What was computed into a convolution no longer normalizes, and what trains
 /// in its place is another model.
 LogicalResult Importer::checkFoldedNorms() {
   ArrayRef<std::string> nodes = file->getFoldedNorms();
@@ -297,7 +297,7 @@ void Importer::redefineAsOrdered(GraphImporter &graph, Weight &source,
   graph.redefine(name, value);
 }
 
-/// Where the exporter's optimiser left a parameter in the file and what it
+/// Where the exporter's optimizer left a parameter in the file and what it
 /// computed of it beside it, they would train apart. The same values in another
 /// shape, or in the order of a transpose, become the parameter again, if these
 /// say which of its elements is which. What stands for a parameter that is gone
@@ -325,7 +325,7 @@ LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
                           folded->range.bytes);
       if (!order)
         return error("initializer '" + tensor.name +
-                     "' is what the exporter's optimiser computed of "
+                     "' is what the exporter's optimizer computed of "
                      "parameter '" +
                      name +
                      "', which would train apart from it; export the model "
@@ -336,7 +336,7 @@ LogicalResult Importer::unfoldInitializers(GraphImporter &graph) {
   }
   if (!standIns.empty())
     emitWarning(loc) << standIns.size()
-                     << " initializers are what the exporter's optimiser "
+                     << " initializers are what the exporter's optimizer "
                         "computed of parameters, the first '"
                      << standIns.front().name << "' of '"
                      << standIns.front().parameters.front()

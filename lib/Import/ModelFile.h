@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The graph as protobuf messages, and the initialisers as byte ranges of files
+// The graph as protobuf messages, and the initializers as byte ranges of files
 // that stay mapped.
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 namespace penstock::onnx {
 
-/// Values of an initialiser, in a file.
+/// Values of an initializer, in a file.
 struct ByteRange {
   std::string file;
   uint64_t offset = 0;
@@ -58,14 +58,14 @@ public:
   llvm::StringRef getPath() const { return path; }
   uint64_t getSize() const { return buffer->getBufferSize(); }
 
-  /// Where the values of an initialiser are. Its type has been checked to need
+  /// Where the values of an initializer are. Its type has been checked to need
   /// `expectedBytes`.
   llvm::Expected<ByteRange> getBytes(const TensorRecord &tensor,
                                      uint64_t expectedBytes);
   /// Forgets what was read of the files; they are read again where needed. The
   /// memory of the compiler does not grow with the weights.
   void giveBackPages();
-  /// The message of an initialiser that must be decoded.
+  /// The message of an initializer that must be decoded.
   llvm::Expected<::onnx::TensorProto> decode(const TensorRecord &tensor) const;
 
 private:

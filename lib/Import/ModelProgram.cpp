@@ -36,7 +36,7 @@ static pipeline::SourceAttr getSource(Builder &builder, StringRef input) {
 }
 
 LogicalResult Importer::buildProgram(ModuleOp module) {
-  // Variables come first: their symbols are the names of the initialisers.
+  // Variables come first: their symbols are the names of the initializers.
   for (const Weight &weight : weights)
     symbols.insert(weight.tensor->name);
   StringRef graphName = file->getModel().graph().name();

@@ -1,4 +1,4 @@
-//===- OperandRoles.cpp - Initialisers that are no weights ----------------===//
+//===- OperandRoles.cpp - Initializers that are no weights ----------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

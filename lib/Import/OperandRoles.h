@@ -1,4 +1,4 @@
-//===- OperandRoles.h - Initialisers that are no weights --------*- C++ -*-===//
+//===- OperandRoles.h - Initializers that are no weights --------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

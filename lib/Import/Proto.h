@@ -23,7 +23,7 @@ std::string parseBinary(const char *bytes, size_t size,
 std::string serialize(const google::protobuf::MessageLite &message,
                       std::string &bytes);
 
-/// Moves the values of every float initialiser into raw_data, little-endian.
+/// Moves the values of every float initializer into raw_data, little-endian.
 std::string moveFloatsToRawData(::onnx::ModelProto &model);
 
 /// The default values of a function's attributes, which libonnx 1.12 does not

@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A walk over the protobuf encoding of a model that finds the byte range of
-// every initialiser's values, and leaves the values where they are.
+// every initializer's values, and leaves the values where they are.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_LIB_IMPORT_WIREFORMAT_H
@@ -20,7 +20,7 @@
 
 namespace penstock::onnx {
 
-/// An initialiser, as the file describes it.
+/// An initializer, as the file describes it.
 struct TensorRecord {
   std::string name;
   llvm::SmallVector<int64_t> dims;
@@ -32,7 +32,7 @@ struct TensorRecord {
   std::vector<std::pair<std::string, std::string>> externalData;
 
   /// Whether the file holds the values as they are in memory, and where. An
-  /// initialiser without any values has the range 0, 0.
+  /// initializer without any values has the range 0, 0.
   bool hasBytes = false;
   uint64_t offset = 0;
   uint64_t length = 0;
@@ -44,11 +44,11 @@ struct TensorRecord {
 
 /// A model file, taken apart.
 struct ModelRecord {
-  /// The model without its initialisers: small, whatever the weights are.
+  /// The model without its initializers: small, whatever the weights are.
   std::string skeleton;
   std::vector<TensorRecord> initializers;
   bool hasSparseInitializers = false;
-  /// Names of inputs and initialisers that the exporter says are buffers or
+  /// Names of inputs and initializers that the exporter says are buffers or
   /// constants, and no parameters. Only PyTorch's newer exporter says.
   std::vector<std::string> buffers;
   /// Names of what it says are parameters.
@@ -56,9 +56,9 @@ struct ModelRecord {
   /// What PyTorch's newer exporter prints of the program's inputs: which of
   /// them are parameters. Empty in other files.
   std::string signature;
-  /// Names of what its optimiser computed, and the printed list of what from.
+  /// Names of what its optimizer computed, and the printed list of what from.
   std::vector<std::pair<std::string, std::string>> folded;
-  /// The nodes of the main graph into whose weights its optimiser computed a
+  /// The nodes of the main graph into whose weights its optimizer computed a
   /// batch norm, by name or else by operator.
   std::vector<std::string> foldedNorms;
 };

@@ -44,7 +44,7 @@ struct ImportOptions {
   /// Nodes that do not reach it are dropped. Otherwise all outputs are kept.
   bool onlyLossOutput = false;
   std::string lossInput;
-  /// Regular expressions, searched in the names of float initialisers: only
+  /// Regular expressions, searched in the names of float initializers: only
   /// these train (empty: all but scalars); these do not (empty: none).
   std::string trainRegex;
   std::string freezeRegex;
@@ -52,7 +52,7 @@ struct ImportOptions {
   /// multiplied, in the same way.
   std::string noDecayRegex;
   std::vector<std::pair<std::string, double>> rateScales;
-  /// Pairs of equal initialisers; the second becomes the first.
+  /// Pairs of equal initializers; the second becomes the first.
   std::vector<std::pair<std::string, std::string>> ties;
   /// Batch norms that the exporter computed into the weights before them are no
   /// error in training.

@@ -29,7 +29,7 @@ LogicalResult BatchNorm::bind(NodeBinder &node) {
       failed(node.requireFloat(0)))
     return failure();
   if (node.rank(0) < 2)
-    return node.error() << "normalises " << node.type(0)
+    return node.error() << "normalizes " << node.type(0)
                         << ", which has no channel axis";
   for (unsigned i = 1; i < 5; ++i) {
     if (failed(node.requireSameElementType(0, i)))

@@ -8,7 +8,7 @@
 // or the result need. FusedMatMul, of com.microsoft, is an equation as well.
 //===----------------------------------------------------------------------===//
 
-#include "LabelledProduct.h"
+#include "LabeledProduct.h"
 #include "OperatorTable.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -148,9 +148,9 @@ LogicalResult Equation::bind(NodeBinder &node) {
 
 static Values lowerEinsum(Equation &equation, NodeBinder &node,
                           Emitter &emitter) {
-  Labelled product;
+  Labeled product;
   for (auto [i, labels] : llvm::enumerate(equation.operands)) {
-    Labelled operand =
+    Labeled operand =
         takeDiagonals(emitter, {node.operand(i), SmallVector<int64_t>(labels)});
     if (i == 0) {
       product = operand;
@@ -183,7 +183,7 @@ namespace {
 struct FusedMatMul {
   double alpha = 1;
   bool transA = false, transB = false;
-  Labelled a, b;
+  Labeled a, b;
   /// The axes of the result by name, and their sizes.
   SmallVector<int64_t> labels, result;
   LogicalResult bind(NodeBinder &node);
@@ -203,7 +203,7 @@ LogicalResult FusedMatMul::bind(NodeBinder &node) {
   enum { M = 'm', N = 'n', K = 'k' };
   auto label = [&](unsigned i, int64_t row, int64_t column, bool transposed,
                    bool rowsFirst) {
-    Labelled operand{node.operand(i), {}};
+    Labeled operand{node.operand(i), {}};
     if (transposed)
       std::swap(row, column);
     for (int64_t axis = node.rank(i) - 2; axis > 0; --axis)

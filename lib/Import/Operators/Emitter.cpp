@@ -205,7 +205,7 @@ Value Emitter::generic(ArrayRef<Value> operands, Value out,
         Value result = body(inside, SmallVector<Value>(arguments));
         linalg::YieldOp::create(nested, nestedLoc, result);
       });
-  // Constants stand before the op, as canonicalisation would have them.
+  // Constants stand before the op, as canonicalization would have them.
   for (Operation &nested : llvm::make_early_inc_range(*op.getBody()))
     if (isa<arith::ConstantOp>(nested))
       nested.moveBefore(op);

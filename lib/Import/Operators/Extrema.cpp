@@ -51,7 +51,7 @@ LogicalResult Argument::bind(NodeBinder &node) {
 }
 
 /// The first (or last) position of the extremum along `axis`, as i64. Two
-/// passes, both of which vectorise: the extremum, then where it is. NaN is the
+/// passes, both of which vectorize: the extremum, then where it is. NaN is the
 /// extremum of anything, as in numpy.
 static Value emitPosition(Emitter &emitter, Value value, int64_t axis,
                           bool isMaximum, bool selectLast) {

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What optimised files carry: an activation with the addition before it. Both
+// What optimized files carry: an activation with the addition before it. Both
 // are one elementwise op here; which others join them is decided later.
 //===----------------------------------------------------------------------===//
 

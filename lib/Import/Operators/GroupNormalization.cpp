@@ -4,7 +4,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of a sample's channels in groups, or of each. The rows that are normalised
+// Of a sample's channels in groups, or of each. The rows that are normalized
 // are consecutive in memory.
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ LogicalResult ChannelNorm::bind(NodeBinder &node, bool isInstance) {
   }
   if (channels * points == 0)
     return node.error() << "operand '" << node.operandName(0) << "' is "
-                        << node.type(0) << ", and has nothing to normalise";
+                        << node.type(0) << ", and has nothing to normalize";
   for (unsigned i : {1u, 2u}) {
     if (failed(node.requireSameElementType(0, i)))
       return failure();

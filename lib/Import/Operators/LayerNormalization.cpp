@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Layer and RMS normalisation, alone or behind the sum that com.microsoft's
+// Layer and RMS normalization, alone or behind the sum that com.microsoft's
 // forms put in front: of a skipped layer, or of embeddings.
 //===----------------------------------------------------------------------===//
 

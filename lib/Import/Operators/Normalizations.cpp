@@ -1,11 +1,11 @@
-//===- Normalizations.cpp - What normalisations share ---------------------===//
+//===- Normalizations.cpp - What normalizations share ---------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // See Normalizations.h. Rows are the last axis of a matrix, which moves no
-// data, and an `nn` op normalises them. Scale and bias follow as an op of their
-// own: the derivative then keeps the normalised x, which holds no weight.
+// data, and an `nn` op normalizes them. Scale and bias follow as an op of their
+// own: the derivative then keeps the normalized x, which holds no weight.
 //===----------------------------------------------------------------------===//
 
 #include "Normalizations.h"
@@ -72,7 +72,7 @@ LogicalResult TrailingNorm::bind(NodeBinder &node, RankedTensorType x) {
   rows = product(x.getShape().take_front(axis));
   size = product(x.getShape().drop_front(axis));
   if (size == 0)
-    return node.error() << "is given " << x << ", and has nothing to normalise";
+    return node.error() << "is given " << x << ", and has nothing to normalize";
   SmallVector<int64_t> shape(x.getShape());
   std::fill(shape.begin() + axis, shape.end(), 1);
   statistics = RankedTensorType::get(shape, stash);

@@ -1,10 +1,10 @@
-//===- Normalizations.h - What normalisations share -------------*- C++ -*-===//
+//===- Normalizations.h - What normalizations share -------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reading their attributes, and the normalisation of trailing axes that layer
-// normalisation and the fused forms around it end in.
+// Reading their attributes, and the normalization of trailing axes that layer
+// normalization and the fused forms around it end in.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_LIB_IMPORT_OPERATORS_NORMALIZATIONS_H
@@ -27,12 +27,12 @@ mlir::Type widest(mlir::Type a, mlir::Type b);
 
 mlir::Value castTo(Emitter &emitter, mlir::Value value, mlir::Type element);
 
-/// A normalisation of the trailing axes of x, brought to rows.
+/// A normalization of the trailing axes of x, brought to rows.
 struct TrailingNorm {
   double epsilon = 1e-5;
   int64_t axis = -1;
   mlir::Type stash;
-  /// What is normalised; and its rows, and elements of a row.
+  /// What is normalized; and its rows, and elements of a row.
   mlir::RankedTensorType full;
   int64_t rows, size;
   mlir::RankedTensorType statistics;

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Floats to integers of 8 and 16 bits and back. Through quantising no gradient
+// Floats to integers of 8 and 16 bits and back. Through quantizing no gradient
 // flows, as its results are integers; the scale of the inverse gets one.
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ LogicalResult Linear::bindTypes(NodeBinder &node, bool isQuantize) {
       : asked               ? asked
               : IntegerType::get(node.getContext(), 8, IntegerType::Unsigned);
   if (!isStored(integers, /*with32=*/!isQuantize))
-    return node.error() << "is quantised to " << integers
+    return node.error() << "is quantized to " << integers
                         << "; integers of 8 and 16 bits are supported";
   if (node.has(ZeroPoint) && node.elementType(ZeroPoint) != integers)
     return node.requireSameElementType(X, ZeroPoint);
@@ -207,7 +207,7 @@ static Types inferDynamic(NodeBinder &node) {
   if (failed(node.operands({"x"}, 1)) || failed(node.requireFloat(0)))
     return failure();
   if (node.type(0).getNumElements() == 0)
-    return node.error() << "quantises " << node.type(0)
+    return node.error() << "quantizes " << node.type(0)
                         << ", which has no range";
   Type ui8 = IntegerType::get(node.getContext(), 8, IntegerType::Unsigned);
   return {RankedTensorType::get(node.shape(0), ui8), node.makeType({}),

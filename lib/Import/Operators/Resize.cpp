@@ -5,7 +5,7 @@
 //
 // Along each axis an output element is a weighted sum of input elements, with
 // weights that are known when compiling: a product with a constant matrix,
-// whose derivative is the product with the transposed one. Nearest neighbours
+// whose derivative is the product with the transposed one. Nearest neighbors
 // at a whole factor repeat elements and need no product.
 //===----------------------------------------------------------------------===//
 

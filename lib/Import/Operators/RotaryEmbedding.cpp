@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Pairs of elements turned by angles whose cosines and sines are operands. A
-// pair is an element of each half of a head, or two neighbours.
+// pair is an element of each half of a head, or two neighbors.
 //===----------------------------------------------------------------------===//
 
 #include "Indexing.h"
@@ -106,7 +106,7 @@ static Values lowerRotary(Rotary &rotary, NodeBinder &node, Emitter &emitter) {
   Value sine = emitAngles(node, emitter, rotary, Sines);
 
   // 1. The pairs are an axis of their own: before that of the elements of a
-  //    half, or behind that of neighbours.
+  //    half, or behind that of neighbors.
   SmallVector<int64_t> offsets(4, 0), sizes = rotary.shape();
   sizes.back() = rotary.turned;
   Value pairs = x;

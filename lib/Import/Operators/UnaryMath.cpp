@@ -129,7 +129,7 @@ void penstock::onnx::addUnaryMath(OperatorTable &table) {
   addMath<math::ErfOp>(table, "Erf", {9, 13});
   addMath<math::FloorOp>(table, "Floor", {6, 13}, foldExact<std::floor>);
   addMath<math::CeilOp>(table, "Ceil", {6, 13}, foldExact<std::ceil>);
-  // Halves go to the even neighbour.
+  // Halves go to the even neighbor.
   addMath<math::RoundEvenOp>(table, "Round", {11, 22});
   addMath<math::SinOp>(table, "Sin", {7, 22});
   addMath<math::CosOp>(table, "Cos", {7, 22});

@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // MeanVarianceNormalization, LpNormalization and LRN: sums over some axes or
-// neighbouring channels, and a division. They are made of elementwise ops and
+// neighboring channels, and a division. They are made of elementwise ops and
 // reductions.
 //===----------------------------------------------------------------------===//
 

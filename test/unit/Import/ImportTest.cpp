@@ -177,7 +177,7 @@ TEST_F(Import, WhatTrains) {
             "--train and --freeze\n");
 }
 
-// PyTorch's newer exporter says of every initialiser what it was in the module:
+// PyTorch's newer exporter says of every initializer what it was in the module:
 // llama's rotary frequencies are floats that a gradient reaches, and a buffer.
 TEST_F(Import, BuffersOfTheExporterDoNotTrain) {
   ::onnx::ModelProto model = makeModel();
@@ -260,7 +260,7 @@ TEST_F(Import, WarnsOfScalarsThatMayBeParameters) {
   EXPECT_EQ(warnings(options), "");
 }
 
-// The exporter's optimiser computes what depends on no input: of constants, it
+// The exporter's optimizer computes what depends on no input: of constants, it
 // is one. Of a parameter that is still there, it must not train on its own.
 TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
   auto makeFolded = [](const std::string &sources, float last) {
@@ -299,7 +299,7 @@ TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
   module = import(makeFolded("['v', 'val_0']", 7), options);
   ASSERT_TRUE(bool(module)) << diagnostics;
   EXPECT_TRUE(StringRef(diagnostics)
-                  .contains("1 initializers are what the exporter's optimiser "
+                  .contains("1 initializers are what the exporter's optimizer "
                             "computed of parameters, the first 'val_1' of 'v'"))
       << diagnostics;
 
@@ -314,7 +314,7 @@ TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
 
   EXPECT_EQ(
       errorOf(makeFolded("['val_0', 'w']", 7), options),
-      "m.onnx: error: initializer 'val_1' is what the exporter's optimiser "
+      "m.onnx: error: initializer 'val_1' is what the exporter's optimizer "
       "computed of parameter 'w', which would train apart from it; "
       "export the model without that (PyTorch: optimize=False), or hold "
       "one of them with --freeze\n");
@@ -325,7 +325,7 @@ TEST_F(Import, FoldedTensorsAreWhatTheyComeFrom) {
        *zeros.mutable_graph()->mutable_initializer())
     tensor.set_raw_data(bytesOf(std::vector<float>(6)));
   EXPECT_TRUE(StringRef(errorOf(zeros, options))
-                  .contains("'val_1' is what the exporter's optimiser computed "
+                  .contains("'val_1' is what the exporter's optimizer computed "
                             "of parameter 'w'"));
 }
 
@@ -366,7 +366,7 @@ TEST_F(Import, FoldedTransposesAreWhatTheyComeFrom) {
                        {"Transpose", "Reshape", "MatMul", "MatMul"}));
 
   EXPECT_TRUE(StringRef(errorOf(makeFolded({1, 4, 2, 5, 6, 3}), options))
-                  .contains("'val_1' is what the exporter's optimiser computed "
+                  .contains("'val_1' is what the exporter's optimizer computed "
                             "of parameter 'w'"));
 }
 
@@ -398,7 +398,7 @@ TEST(FoldedTensorsTest, ValuesTellTheOrderOfAxes) {
 }
 
 // Running statistics are buffers, too, and move: also where the exporter put
-// the normalisation into a function, or an Identity before it.
+// the normalization into a function, or an Identity before it.
 TEST_F(Import, StatisticsThatAreBuffersMove) {
   ::onnx::ModelProto model = makeModel();
   addInitializer(model, "w", {2, 3})->set_raw_data(bytesOf(kWeights));
@@ -463,7 +463,7 @@ TEST_F(Import, ACopyNeverReplacesTheModel) {
             "somewhere else\n");
 }
 
-// Before IR version 4, initialisers were also inputs.
+// Before IR version 4, initializers were also inputs.
 TEST_F(Import, InitializersAmongTheInputs) {
   ::onnx::ModelProto model = makeModel(7);
   addInput(model, "w", {2, 3});

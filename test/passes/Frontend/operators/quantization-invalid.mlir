@@ -3,7 +3,7 @@
 // Types and shapes of scale and zero point.
 
 func.func @wide(%v0: tensor<5x4xf32>, %v1: tensor<f32>, %v2: tensor<i32>) -> tensor<5x4xi32> {
-  // expected-error @+1 {{node 'QuantizeLinear#0' (QuantizeLinear, since-version 19): is quantised to 'i32'; integers of 8 and 16 bits are supported}}
+  // expected-error @+1 {{node 'QuantizeLinear#0' (QuantizeLinear, since-version 19): is quantized to 'i32'; integers of 8 and 16 bits are supported}}
   %y = onnx.node "QuantizeLinear"(%v0, %v1, %v2) since 19 : (tensor<5x4xf32>, tensor<f32>, tensor<i32>) -> tensor<5x4xi32>
   return %y : tensor<5x4xi32>
 }
@@ -19,7 +19,7 @@ func.func @type(%v0: tensor<5x4xi8>, %v1: tensor<f32>, %v2: tensor<ui8>) -> tens
 // -----
 
 func.func @floats(%v0: tensor<5x4xf32>, %v1: tensor<f32>) -> tensor<5x4xf32> {
-  // expected-error @+1 {{node 'DequantizeLinear#0' (DequantizeLinear, since-version 19): is quantised to 'f32'; integers of 8 and 16 bits are supported}}
+  // expected-error @+1 {{node 'DequantizeLinear#0' (DequantizeLinear, since-version 19): is quantized to 'f32'; integers of 8 and 16 bits are supported}}
   %y = onnx.node "DequantizeLinear"(%v0, %v1) since 19 : (tensor<5x4xf32>, tensor<f32>) -> tensor<5x4xf32>
   return %y : tensor<5x4xf32>
 }
@@ -59,7 +59,7 @@ func.func @blocks(%v0: tensor<5x4xf32>, %v1: tensor<5x3xf32>, %v2: tensor<5x3xui
 // -----
 
 func.func @nothing(%v0: tensor<0x4xf32>) -> tensor<0x4xui8> {
-  // expected-error @+1 {{node 'DynamicQuantizeLinear#0' (DynamicQuantizeLinear, since-version 11): quantises 'tensor<0x4xf32>', which has no range}}
+  // expected-error @+1 {{node 'DynamicQuantizeLinear#0' (DynamicQuantizeLinear, since-version 11): quantizes 'tensor<0x4xf32>', which has no range}}
   %y = onnx.node "DynamicQuantizeLinear"(%v0) since 11 : (tensor<0x4xf32>) -> tensor<0x4xui8>
   return %y : tensor<0x4xui8>
 }

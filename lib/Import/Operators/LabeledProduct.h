@@ -1,4 +1,4 @@
-//===- LabelledProduct.h - Products with axes by name -----------*- C++ -*-===//
+//===- LabeledProduct.h - Products with axes by name ------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,14 +8,14 @@
 // have is summed over.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_LIB_IMPORT_OPERATORS_LABELLEDPRODUCT_H
-#define PENSTOCK_LIB_IMPORT_OPERATORS_LABELLEDPRODUCT_H
+#ifndef PENSTOCK_LIB_IMPORT_OPERATORS_LABELEDPRODUCT_H
+#define PENSTOCK_LIB_IMPORT_OPERATORS_LABELEDPRODUCT_H
 
 #include "Emitter.h"
 
 namespace penstock::onnx {
 
-struct Labelled {
+struct Labeled {
   mlir::Value value;
   /// One per axis.
   llvm::SmallVector<int64_t> labels;
@@ -25,22 +25,22 @@ struct Labelled {
 };
 
 /// The elements where axes of the same label have the same index.
-Labelled takeDiagonals(Emitter &emitter, Labelled operand);
+Labeled takeDiagonals(Emitter &emitter, Labeled operand);
 
 /// `operand` summed over the labels that `kept` does not have.
-Labelled sumOthers(Emitter &emitter, Labelled operand,
-                   llvm::ArrayRef<int64_t> kept);
+Labeled sumOthers(Emitter &emitter, Labeled operand,
+                  llvm::ArrayRef<int64_t> kept);
 
 /// The axes in this order; the labels are the same.
-Labelled reorder(Emitter &emitter, Labelled operand,
-                 llvm::ArrayRef<int64_t> labels);
+Labeled reorder(Emitter &emitter, Labeled operand,
+                llvm::ArrayRef<int64_t> labels);
 
 /// The product with the axes `result`, each of which one operand has. An axis
 /// of size 1 is repeated where the other operand's is larger. No operand has a
 /// label twice.
-Labelled multiply(Emitter &emitter, Labelled a, Labelled b,
-                  llvm::ArrayRef<int64_t> result);
+Labeled multiply(Emitter &emitter, Labeled a, Labeled b,
+                 llvm::ArrayRef<int64_t> result);
 
 } // namespace penstock::onnx
 
-#endif // PENSTOCK_LIB_IMPORT_OPERATORS_LABELLEDPRODUCT_H
+#endif // PENSTOCK_LIB_IMPORT_OPERATORS_LABELEDPRODUCT_H

@@ -1,4 +1,4 @@
-//===- LabelledProduct.cpp - Products with axes by name -------------------===//
+//===- LabeledProduct.cpp - Products with axes by name --------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,12 +7,12 @@
 // matrix product could not address them by strides are they put in order first.
 //===----------------------------------------------------------------------===//
 
-#include "LabelledProduct.h"
+#include "LabeledProduct.h"
 
 using namespace mlir;
 using namespace penstock::onnx;
 
-int64_t Labelled::sizeOf(int64_t label) const {
+int64_t Labeled::sizeOf(int64_t label) const {
   return Emitter::getShape(value)[llvm::find(labels, label) - labels.begin()];
 }
 
@@ -20,9 +20,9 @@ static Value addition(Emitter &emitter, ArrayRef<Value> scalars) {
   return emitter.add(scalars[0], scalars[1]);
 }
 
-Labelled penstock::onnx::takeDiagonals(Emitter &emitter, Labelled operand) {
+Labeled penstock::onnx::takeDiagonals(Emitter &emitter, Labeled operand) {
   int64_t rank = operand.labels.size();
-  Labelled result;
+  Labeled result;
   SmallVector<int64_t> dims, shape;
   SmallVector<std::pair<int64_t, int64_t>> equal;
   SmallVector<utils::IteratorType> iterators;
@@ -62,8 +62,8 @@ Labelled penstock::onnx::takeDiagonals(Emitter &emitter, Labelled operand) {
   return result;
 }
 
-Labelled penstock::onnx::sumOthers(Emitter &emitter, Labelled operand,
-                                   ArrayRef<int64_t> kept) {
+Labeled penstock::onnx::sumOthers(Emitter &emitter, Labeled operand,
+                                  ArrayRef<int64_t> kept) {
   SmallVector<int64_t> axes, labels;
   for (auto [axis, label] : llvm::enumerate(operand.labels))
     if (llvm::is_contained(kept, label))
@@ -78,8 +78,8 @@ Labelled penstock::onnx::sumOthers(Emitter &emitter, Labelled operand,
       labels};
 }
 
-Labelled penstock::onnx::reorder(Emitter &emitter, Labelled operand,
-                                 ArrayRef<int64_t> labels) {
+Labeled penstock::onnx::reorder(Emitter &emitter, Labeled operand,
+                                ArrayRef<int64_t> labels) {
   SmallVector<int64_t> order;
   for (int64_t label : labels)
     order.push_back(llvm::find(operand.labels, label) - operand.labels.begin());
@@ -93,7 +93,7 @@ namespace {
 struct Roles {
   SmallVector<int64_t> batch, m, n, k;
 
-  Roles(const Labelled &a, const Labelled &b, ArrayRef<int64_t> result) {
+  Roles(const Labeled &a, const Labeled &b, ArrayRef<int64_t> result) {
     for (int64_t label : result)
       (a.has(label) ? (b.has(label) ? batch : m) : n).push_back(label);
     for (int64_t label : a.labels)
@@ -103,7 +103,7 @@ struct Roles {
 };
 } // namespace
 
-/// Whether `group` are neighbours in `labels`, in the same order: one dimension
+/// Whether `group` are neighbors in `labels`, in the same order: one dimension
 /// for a matrix product.
 static bool isOneDimension(ArrayRef<int64_t> group, ArrayRef<int64_t> labels) {
   if (group.size() < 2)
@@ -122,9 +122,9 @@ static SmallVector<int64_t> joined(ArrayRef<int64_t> a, ArrayRef<int64_t> b,
 }
 
 /// Drops the axes of size 1 that the other operand has larger.
-static Labelled dropRepeated(Emitter &emitter, Labelled operand,
-                             const Labelled &other) {
-  Labelled result;
+static Labeled dropRepeated(Emitter &emitter, Labeled operand,
+                            const Labeled &other) {
+  Labeled result;
   SmallVector<int64_t> shape;
   for (auto [label, size] :
        llvm::zip(operand.labels, Emitter::getShape(operand.value))) {
@@ -137,13 +137,13 @@ static Labelled dropRepeated(Emitter &emitter, Labelled operand,
   return result;
 }
 
-Labelled penstock::onnx::multiply(Emitter &emitter, Labelled a, Labelled b,
-                                  ArrayRef<int64_t> result) {
-  Labelled fullB = b;
+Labeled penstock::onnx::multiply(Emitter &emitter, Labeled a, Labeled b,
+                                 ArrayRef<int64_t> result) {
+  Labeled fullB = b;
   b = dropRepeated(emitter, b, a);
   a = dropRepeated(emitter, a, fullB);
   // What one operand alone has and the result has not is summed first.
-  auto withOther = [&](const Labelled &other) {
+  auto withOther = [&](const Labeled &other) {
     return joined(result, other.labels, {});
   };
   SmallVector<int64_t> keptA = withOther(b), keptB = withOther(a);
@@ -174,7 +174,7 @@ Labelled penstock::onnx::multiply(Emitter &emitter, Labelled a, Labelled b,
   };
   auto type =
       RankedTensorType::get(shape, Emitter::getType(a.value).getElementType());
-  Labelled product{{}, order};
+  Labeled product{{}, order};
   if (!roles.k.empty()) {
     product.value =
         emitter.contract(a.value, b.value, type,
