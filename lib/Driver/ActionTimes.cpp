@@ -121,7 +121,7 @@ bool ActionTimes::read(StringRef trace, std::string &reason) {
   return any;
 }
 
-std::vector<UnitSeconds> ActionTimes::summarise(ArrayRef<const Update *> chosen,
+std::vector<UnitSeconds> ActionTimes::summarize(ArrayRef<const Update *> chosen,
                                                 size_t stages,
                                                 Summary summary) const {
   std::map<Action, std::vector<double>> times;
@@ -152,7 +152,7 @@ std::vector<UnitSeconds> ActionTimes::getLowerQuartiles(size_t stages) const {
   all.reserve(updates.size());
   for (const Update &update : updates)
     all.push_back(&update);
-  return summarise(all, stages, [](MutableArrayRef<double> seconds) {
+  return summarize(all, stages, [](MutableArrayRef<double> seconds) {
     llvm::sort(seconds);
     return seconds[seconds.size() / 4];
   });
@@ -167,7 +167,7 @@ std::vector<UnitSeconds> ActionTimes::getMeans(size_t stages) const {
     return a->seconds < b->seconds;
   });
   faster.resize((faster.size() + 1) / 2);
-  return summarise(faster, stages, [](MutableArrayRef<double> seconds) {
+  return summarize(faster, stages, [](MutableArrayRef<double> seconds) {
     return std::accumulate(seconds.begin(), seconds.end(), 0.0) /
            static_cast<double>(seconds.size());
   });

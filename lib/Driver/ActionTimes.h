@@ -44,7 +44,7 @@ private:
   };
   using Summary = double (*)(llvm::MutableArrayRef<double>);
 
-  std::vector<UnitSeconds> summarise(llvm::ArrayRef<const Update *> chosen,
+  std::vector<UnitSeconds> summarize(llvm::ArrayRef<const Update *> chosen,
                                      size_t stages, Summary summary) const;
 
   int64_t microbatches, warmup;

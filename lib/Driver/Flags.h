@@ -135,13 +135,13 @@ struct Flags {
       "metrics", "What evaluations count besides: top-K, as top-5, and mae",
       kOfTraining | kUntilStages);
   Text train =
-      text("train", "Initialisers to train, a regular expression", "",
+      text("train", "Initializers to train, a regular expression", "",
            kNotEmpty | kOfTraining | kUntilImport, &CompileOptions::trainRegex);
   Text freeze = text(
-      "freeze", "Initialisers not to train, a regular expression", "",
+      "freeze", "Initializers not to train, a regular expression", "",
       kNotEmpty | kOfTraining | kUntilImport, &CompileOptions::freezeRegex);
   Texts tie =
-      texts("tie", "Train two equal initialisers as one: A=B", kUntilImport);
+      texts("tie", "Train two equal initializers as one: A=B", kUntilImport);
   Switch allowFolded =
       toggle("allow-folded",
              "Train a model although its exporter has computed batch norms "
@@ -232,7 +232,7 @@ struct Flags {
                           "REGEX:0.1 (repeatable)",
                           kOfTraining | kUntilImport, "regex:factor");
   Text batchNorm = text("batch-norm",
-                        "Statistics of batch normalisation in training: "
+                        "Statistics of batch normalization in training: "
                         "train (those of the microbatch; default) or frozen",
                         "train", kOfTraining | kRecorded);
   Group memoryGroup{*this, "Kernels and memory"};

@@ -293,7 +293,7 @@ bool OptionChecker::checkModel() {
   for (StringRef tie : flags.tie) {
     auto [first, second] = tie.split('=');
     if (first.empty() || second.empty())
-      return fail("--tie " + tie + ": expected A=B, two initialisers");
+      return fail("--tie " + tie + ": expected A=B, two initializers");
     options.ties.emplace_back(first, second);
   }
   return checkLoss() && checkRegex("train", options.trainRegex) &&

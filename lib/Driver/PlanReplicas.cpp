@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// See PlanSearch.h. The programme is as published; which stages it may use is
-// up to who asks.
+// See PlanSearch.h. The dynamic program is as published; which stages it may
+// use is up to who asks.
 //===----------------------------------------------------------------------===//
 
 #include "PlanSearch.h"

@@ -50,7 +50,7 @@ struct ReplicaProposals {
   int64_t units = 1;  ///< Nodes that compute.
 };
 
-/// PipeDream's dynamic programme over cuts and replicas, on the line of nodes
+/// PipeDream's dynamic program over cuts and replicas, on the line of nodes
 /// and one level of devices.
 class ReplicaPlanner {
 public:
@@ -71,7 +71,7 @@ private:
                                  StageShapeFilter isAllowed) const;
   std::optional<StagePlan> solveEqual(int64_t devices, int64_t width,
                                       StageShapeFilter isAllowed) const;
-  /// Of one stage, as the programme counts them.
+  /// Of one stage, as the dynamic program counts them.
   StageTimes getTimes(int64_t begin, int64_t end, int64_t width) const;
   double getSeconds(int64_t begin, int64_t end, int64_t width) const;
 

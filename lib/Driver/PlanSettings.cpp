@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // See PlanSettings.h. Which widths there are is known once the model is: how
-// many nodes it has, and what PipeDream's programme makes of their costs.
+// many nodes it has, and what PipeDream's dynamic program makes of their costs.
 //===----------------------------------------------------------------------===//
 
 #include "PlanSettings.h"

@@ -34,8 +34,8 @@ std::string getFlags(const CompileOptions &setting,
 std::vector<CompileOptions> getSizes(const CompileOptions &asked);
 
 /// For one size, all settings that there are; with --replicas=auto, every width
-/// that all stages may have, and what PipeDream's programme gives to stages of
-/// any number of devices. Without any, `error` is what was said.
+/// that all stages may have, and what PipeDream's dynamic program gives to
+/// stages of any number of devices. Without any, `error` is what was said.
 std::vector<Setting> getSettings(const CompileOptions &size,
                                  std::string &error);
 

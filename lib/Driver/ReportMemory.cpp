@@ -54,9 +54,9 @@ private:
 };
 } // namespace
 
-/// The initialisers whose values a parameter gives: its own, which a copy on
+/// The initializers whose values a parameter gives: its own, which a copy on
 /// another stage shares, and those tied to it.
-static SmallVector<StringRef> getInitialisers(VariableOp variable) {
+static SmallVector<StringRef> getInitializers(VariableOp variable) {
   auto original = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
   SmallVector<StringRef> names = {original ? original.getValue()
                                            : variable.getSymName()};
@@ -216,7 +216,7 @@ void Report::collectVariables(ModuleOp module) {
       // A frozen parameter that several stages read is there once for each.
       if (updated.empty() ? !variable.getFrozen()
                           : updated.contains(variable.getSymName())) {
-        for (StringRef name : getInitialisers(variable)) {
+        for (StringRef name : getInitializers(variable)) {
           stage.parameters.push_back(name.str());
           // Several stages may hold a copy.
           if (!llvm::is_contained(trained, name))
@@ -264,7 +264,7 @@ std::vector<std::string> Report::findUnreached(ModuleOp module) {
   for (VariableOp variable : module.getOps<VariableOp>())
     if (!written.empty() && variable.getRole() == Role::Parameter &&
         !variable.getFrozen() && !written.contains(variable.getSymName()))
-      for (StringRef name : getInitialisers(variable))
+      for (StringRef name : getInitializers(variable))
         if (!llvm::is_contained(names, name))
           names.push_back(name.str());
   if (auto dropped =

@@ -47,7 +47,7 @@ double penstock::getStageSeconds(const LinearProblem &problem, int64_t begin,
   return StageTimes(equal)(0, begin, end);
 }
 
-/// The dynamic programme: best[s][e] is the least value of the first e units in
+/// The dynamic program: best[s][e] is the least value of the first e units in
 /// s stages, where the last stage [b, e) adds to the value before it by
 /// `extend`.
 template <typename Extend>

@@ -47,7 +47,7 @@ private:
   std::vector<Cell> cells;
 };
 
-/// What is supposed of a stage before its neighbours are known: no more than
+/// What is supposed of a stage before its neighbors are known: no more than
 /// its schedule needs, or no less, with all other devices behind it.
 enum class Supposed { Least, Most };
 
@@ -392,7 +392,7 @@ penstock::planPipeDream(const std::vector<PlanState> &states,
   PENSTOCK_ASSERT(!states.empty() && !options.devices.empty() &&
                       options.devices.size() == options.bandwidths.size(),
                   "nothing to plan");
-  // What a stage needs depends on its neighbours, too. A plan that may fit by
+  // What a stage needs depends on its neighbors, too. A plan that may fit by
   // what is sure of its stages is counted as a whole, and what does not fit
   // there is left out; where that comes to nothing, or there are several
   // levels, the most that a stage might need is supposed.

@@ -3,9 +3,9 @@
 
     explain.py DIR penstockc MODEL [flags]
 
-For every cut and every neighbour that is listed with it, the model is compiled
+For every cut and every neighbor that is listed with it, the model is compiled
 with that one cut moved there: what is then said of the cut that stands is what
-was said of the neighbour, bytes and slowest stage. No neighbour is faster. Of
+was said of the neighbor, bytes and slowest stage. No neighbor is faster. Of
 two stages, no cut at all is.
 """
 
@@ -51,7 +51,7 @@ def main(folder, compiler, model, *flags):
                                         float(match[4])))
         return cuts
 
-    # 1. The neighbours of three stages.
+    # 1. The neighbors of three stages.
     cuts = explain("--stages=3")
     check(len(cuts) == 2, "not two cuts:", len(cuts))
     names = [cut.name for cut in cuts]
@@ -68,9 +68,9 @@ def main(folder, compiler, model, *flags):
             check(moved[index].standing() == (True, place, carried, time), "said of", place, ":",
                   carried, time, "; is:", moved[index].standing())
             compared += 1
-    check(compared >= 4, "only", compared, "neighbours")
+    check(compared >= 4, "only", compared, "neighbors")
 
-    # 2. Every cut of two stages, one neighbour after the other.
+    # 2. Every cut of two stages, one neighbor after the other.
     best, = explain("--stages=2")
     known, todo = {}, [best.name]
     while todo:
@@ -82,7 +82,7 @@ def main(folder, compiler, model, *flags):
         todo += [place[1] for place in cut.places]
     check(min(known.values()) == best.standing()[3], "of", known, "not the fastest:",
           best.standing())
-    print(f"{compared} neighbours of {len(names)} cuts, {len(known)} cuts of two stages")
+    print(f"{compared} neighbors of {len(names)} cuts, {len(known)} cuts of two stages")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ struct Units {
   static Units collect(ForwardProgram &program,
                        std::optional<MachineRates> rates = std::nullopt);
 
-  /// For the dynamic programme over cuts.
+  /// For the dynamic program over cuts.
   LinearProblem getLinearProblem() const;
   /// For planners that want the edges.
   LayerGraph getLayerGraph(ForwardProgram &program) const;

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The exact dynamic programme over a linear order of units: minimises the time
+// The exact dynamic program over a linear order of units: minimizes the time
 // of the slowest stage, its transfers included; among equals, the time of all
 // transfers. PipeDream (SOSP 2019, section 3.1) without replication.
 //===----------------------------------------------------------------------===//

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The dynamic programme of PipeDream (SOSP 2019, section 3.1) over cuts,
+// The dynamic program of PipeDream (SOSP 2019, section 3.1) over cuts,
 // replicas and several levels of bandwidth: as published, and as the planner
 // computes that its authors released.
 //===----------------------------------------------------------------------===//

@@ -22,7 +22,7 @@ struct Family;
 
 /// Where stages live.
 enum class Placement {
-  /// Stage i on device i; neighbours share a device where there are fewer.
+  /// Stage i on device i; neighbors share a device where there are fewer.
   Line,
   /// Stage i on device i mod p.
   Loop,
@@ -133,7 +133,7 @@ std::string refuse(const Problem &problem);
 /// Orders of the problem's model. It must not be refused.
 std::vector<Order> generate(const Problem &problem);
 
-/// Orders of a model with placed stages: neighbours share a chunk when there
+/// Orders of a model with placed stages: neighbors share a chunk when there
 /// are more stages than chunks. Or why there are none. `taskTimes`, by task of
 /// the model, if given, stand for those of an even line.
 std::optional<std::vector<Order>>

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The dynamic programme must find what trying every set of cuts finds.
+// The dynamic program must find what trying every set of cuts finds.
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Planner/LinearPartition.h"

@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The hierarchical programme of PipeDream, in its published form: one plan that
-// is worked out by hand, and random chains against trying every plan.
+// The hierarchical dynamic program of PipeDream, in its published form: one
+// plan that is worked out by hand, and random chains against trying every plan.
 //===----------------------------------------------------------------------===//
 
 #include "Chains.h"

@@ -331,7 +331,7 @@ static bool fitsWithin(const std::vector<PlanState> &states, double limit,
 }
 
 /// Without replicas the fastest that fits is found; with them, what a stage
-/// needs depends on its neighbours, and what is found at least fits.
+/// needs depends on its neighbors, and what is found at least fits.
 TEST(PipeDreamPaper, KeepsTheMemoryLimit) {
   std::mt19937 random(11);
   int refused = 0, changed = 0, missed = 0, slower = 0;
