@@ -1,4 +1,4 @@
-//===- BatchNorm.cpp - The two forms of batch normalisation ---------------===//
+//===- BatchNorm.cpp - The two forms of batch normalization ---------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

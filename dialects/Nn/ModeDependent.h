@@ -19,7 +19,7 @@ class TrainingContext {
 public:
   virtual ~TrainingContext();
 
-  /// Whether normalisations use their stored statistics in training, too.
+  /// Whether normalizations use their stored statistics in training, too.
   virtual bool freezesStatistics() const = 0;
   /// The number of the microbatch from the start of training on, an index: a
   /// scalar argument of the function. The backward function gets its own.

@@ -1,4 +1,4 @@
-//===- NormalizeOps.cpp - Normalisations ----------------------------------===//
+//===- NormalizeOps.cpp - Normalizations ----------------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,11 +1,11 @@
-//===- NormalizeOps.td - Normalisations --------------------*- tablegen -*-===//
+//===- NormalizeOps.td - Normalizations --------------------*- tablegen -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // To mean zero and variance one, with the derivative of the whole. Scale and
 // bias are elementwise ops of their own: what the backward keeps is the
-// normalised x, which holds no weight. And batch normalisation, which does so
+// normalized x, which holds no weight. And batch normalization, which does so
 // in training only.
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ def Nn_NormalizeOp : Nn_Op<"normalize",
   let description = !strconcat([{
     `mean` and `variance` (of the population, from squared differences) are over
     `dims`, and have the other dimensions of `x`. Layer, group, instance and
-    batch normalisation share it; their scales and biases are ops of their own.
+    batch normalization share it; their scales and biases are ops of their own.
 
     ```mlir
     %y, %mean, %variance = nn.normalize %x dims [0, 2] epsilon(1.0e-5)
@@ -87,7 +87,7 @@ def Nn_StandardizeOp : Nn_Op<"standardize",
   let summary = "(x - mean) / sqrt(variance + epsilon), with known statistics";
   let description = !strconcat([{
     What nn.normalize makes of `x`, bit for bit, from the statistics that it
-    found: a backward that has both keeps no normalised values. Without a mean
+    found: a backward that has both keeps no normalized values. Without a mean
     that of nn.rms_normalize, whose mean square is the variance.
 
     ```mlir
@@ -114,7 +114,7 @@ def Nn_NormalizeGradOp : Nn_Op<"normalize_grad",
   let summary = "Cotangent of the operand of nn.normalize";
   let description = !strconcat([{
     (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + epsilon), with y the
-    normalised values and the means over `dims`. That of nn.rms_normalize is
+    normalized values and the means over `dims`. That of nn.rms_normalize is
     `uncentered`: without mean(dy), and its mean square is the variance.
 
     ```mlir
@@ -142,12 +142,12 @@ def Nn_BatchNormOp : Nn_Op<"batch_norm",
                     "next_variance"]>,
      DeclareOpInterfaceMethods<ModeDependentOpInterface,
                                ["trainsByItself"]>]> {
-  let summary = "Batch normalisation over all dimensions but the second";
+  let summary = "Batch normalization over all dimensions but the second";
   let description = [{
-    In training, `result` is `input` normalised by the statistics of the
+    In training, `result` is `input` normalized by the statistics of the
     microbatch, scaled and shifted; the running statistics become
     momentum * old + (1 - momentum) * those of the microbatch. In evaluation it
-    is normalised by `mean` and `variance`, which stay. `training` is what the
+    is normalized by `mean` and `variance`, which stay. `training` is what the
     model says for itself; it counts where no tasks are derived.
 
     ```mlir

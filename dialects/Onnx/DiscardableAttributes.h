@@ -16,10 +16,10 @@ namespace penstock::onnx {
 
 // On the module, at every level.
 
-/// ["name"]: float initialisers that became constants. They do not train.
+/// ["name"]: float initializers that became constants. They do not train.
 inline constexpr llvm::StringLiteral kConstantInitializersAttr =
     "onnx.constant_initializers";
-/// ["name"]: initialisers that would train, but that only other outputs of the
+/// ["name"]: initializers that would train, but that only other outputs of the
 /// model read than the one that enters the loss.
 inline constexpr llvm::StringLiteral kUnreachedInitializersAttr =
     "onnx.unreached_initializers";

@@ -21,9 +21,9 @@ def Onnx_Dialect : Dialect {
   let description = [{
 
     Discardable attributes:
-    - `onnx.constant_initializers = ["c"]`, on the module: float initialisers
+    - `onnx.constant_initializers = ["c"]`, on the module: float initializers
       that became constants and do not train
-    - `onnx.unreached_initializers = ["w"]`, on the module: initialisers that
+    - `onnx.unreached_initializers = ["w"]`, on the module: initializers that
       would train, but that only other outputs read than the one that enters the
       loss
     - `onnx.unused_inputs = ["x"]`, on the module: inputs of the model that the

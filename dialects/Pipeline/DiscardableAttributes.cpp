@@ -221,7 +221,7 @@ static LogicalResult verifyInto(Operation *op, unsigned argument,
   if (!function || !result)
     return op->emitOpError()
            << "'" << kIntoAttr << "' is the number of a function's result";
-  // A bufferised function has no tensor results left.
+  // A bufferized function has no tensor results left.
   Type type = function.getArgumentTypes()[argument];
   if (!isa<TensorType>(type))
     return success();

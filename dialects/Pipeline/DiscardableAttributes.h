@@ -73,7 +73,7 @@ inline constexpr llvm::StringLiteral kParameterAttr = "pipeline.parameter";
 /// methods and programs read.
 inline constexpr llvm::StringLiteral kKindAttr = "pipeline.kind";
 /// {name = #pipeline.bytes or #pipeline.transposed}, on a parameter: where
-/// other initialisers are that have its value, or that of a transpose.
+/// other initializers are that have its value, or that of a transpose.
 inline constexpr llvm::StringLiteral kTiedAttr = "pipeline.tied";
 /// r : i64, on a gradient of a program on one device: it is kept in so many
 /// parts, as by the replicas of its stage. Microbatch k adds to part k modulo

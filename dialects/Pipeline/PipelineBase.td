@@ -24,7 +24,7 @@ class Pipeline_Op<string mnemonic, list<Trait> traits = []>
 }
 
 // Reads and writes of variables and messages are ordered among themselves:
-// CSE and canonicalisation leave them alone.
+// CSE and canonicalization leave them alone.
 def Pipeline_State : Resource<"::penstock::pipeline::State">;
 def Pipeline_ReadsState : MemoryEffects<[MemRead<Pipeline_State>]>;
 def Pipeline_WritesState : MemoryEffects<[MemWrite<Pipeline_State>]>;

@@ -46,7 +46,7 @@ def Pipeline_Dialect : Dialect {
       it is to its parameter: its name in a checkpoint, whatever program reads
       that
     - `pipeline.tied = {v = #pipeline.bytes<…>}`, on a parameter, a master:
-      other initialisers that train as this one (`--tie`, copies that an
+      other initializers that train as this one (`--tie`, copies that an
       exporter folded), and where their bytes are; with
       `#pipeline.transposed<#pipeline.bytes<…> order [1, 0]>` those are of a
       transpose

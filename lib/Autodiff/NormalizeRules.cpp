@@ -1,9 +1,9 @@
-//===- NormalizeRules.cpp - Derivatives of normalisations -----------------===//
+//===- NormalizeRules.cpp - Derivatives of normalizations -----------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The backward keeps x, or the normalised x where it is wanted as such, and a
+// The backward keeps x, or the normalized x where it is wanted as such, and a
 // few numbers per row. All of it depends on x alone, so it is right whatever
 // weights the backward reads.
 //===----------------------------------------------------------------------===//

@@ -38,8 +38,8 @@ llvm::LogicalResult pullBackSoftmax(mlir::linalg::SoftmaxOp op,
                                     Pullback &pullback);
 llvm::LogicalResult pullBackLogSoftmax(nn::LogSoftmaxOp op, Pullback &pullback);
 
-/// Where the backward reads normalised values element by element only, it takes
-/// the operand of the normalisation, and normalises again on the way.
+/// Where the backward reads normalized values element by element only, it takes
+/// the operand of the normalization, and normalizes again on the way.
 void keepOperandsOfNormalizations(mlir::Block &forward, Pullback &pullback);
 
 void registerIndexRules(mlir::DialectRegistry &registry);

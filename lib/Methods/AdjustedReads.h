@@ -74,7 +74,7 @@ private:
                                           const Optimizer &optimizer,
                                           unsigned rates);
   mlir::func::FuncOp getSignificance(int64_t most, double decay);
-  /// The learning rate before and after its course.
+  /// The learning rate before and after its schedule.
   mlir::Value getBaseRate();
   mlir::Value getRate();
 

@@ -274,7 +274,7 @@ generate(const Model &model, const ScheduleSpec &spec, const Times &times,
                                device, tasks));
   }
   // Those of one width are proved as they are. A loop over all updates may run
-  // further ahead on a wide stage than its neighbours do; they wait.
+  // further ahead on a wide stage than its neighbors do; they wait.
   if (problems.size() > 1 && spec.flushes()) {
     unblock(model, orders);
     error = refuseInFlight(model, orders,

@@ -20,7 +20,7 @@ using Dimensions = llvm::SmallVector<Dimension>;
 /// As the runtime's descriptor has it.
 static constexpr size_t maxBatchRank = 4;
 
-/// Joins neighbours that are one dimension in memory for every operand, and
+/// Joins neighbors that are one dimension in memory for every operand, and
 /// drops those of one element.
 static Dimensions merged(llvm::ArrayRef<Dimension> dimensions) {
   Dimensions result;

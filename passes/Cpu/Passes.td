@@ -45,7 +45,7 @@ def PipelineVectorLoops
     are kept through the other loops of the reduction, too: the innermost ones,
     and if those are shorter than 256 elements all of them, which then go inside
     the parallel ones. The bits depend on the op and the width alone. The rest
-    of a row is masked; neighbouring parallel loops over dense buffers become
+    of a row is masked; neighboring parallel loops over dense buffers become
     one, whose rest is one. What has no vector form becomes scalar loops.
 
     ```mlir

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What stands within the loops of a vectorised op; the loops are the caller's,
+// What stands within the loops of a vectorized op; the loops are the caller's,
 // who says where they stand.
 //===----------------------------------------------------------------------===//
 

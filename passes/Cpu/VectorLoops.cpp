@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Writes the loops ourselves, because the order of a reduction must be ours:
-// LLVM's vectoriser changes it from function to function, or needs fast-math
+// LLVM's vectorizer changes it from function to function, or needs fast-math
 // flags. Here it follows from the op alone, with explicit accumulators and an
 // explicit tree at the end.
 //===----------------------------------------------------------------------===//

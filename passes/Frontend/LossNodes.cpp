@@ -111,7 +111,7 @@ LogicalResult LossBuilder::appendOutput() {
   return success();
 }
 
-/// The axis of the classes that a Softmax node normalises over, or nothing if
+/// The axis of the classes that a Softmax node normalizes over, or nothing if
 /// it does so over several.
 static std::optional<int64_t> getSoftmaxAxis(NodeOp node, int64_t rank) {
   constexpr int64_t kOneAxisSince = 13;

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Normalisations and activations written out node by node become the one
+// Normalizations and activations written out node by node become the one
 // operator that they are, before differentiation: its derivative is stabler,
 // and the backward keeps one value instead of each node's. Only what means
 // exactly the operator is raised; the rest stays as it is.

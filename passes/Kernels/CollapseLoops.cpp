@@ -70,7 +70,7 @@ linalg::GenericOp penstock::collapseParallelLoops(RewriterBase &rewriter,
   if (loops == op.getNumLoops())
     return op;
 
-  // 2. Operands and maps, in which joined loops are neighbours.
+  // 2. Operands and maps, in which joined loops are neighbors.
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
   MLIRContext *context = rewriter.getContext();

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-/// Makes one loop of neighbouring parallel ones that every buffer either lacks
+/// Makes one loop of neighboring parallel ones that every buffer either lacks
 /// or has side by side in memory. No order of additions depends on such loops.
 /// Returns `op` itself where there is nothing to join.
 mlir::linalg::GenericOp collapseParallelLoops(mlir::RewriterBase &rewriter,

@@ -1,4 +1,4 @@
-//===- ExpandNormalize.cpp - Normalisations become linalg ops -------------===//
+//===- ExpandNormalize.cpp - Normalizations become linalg ops -------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

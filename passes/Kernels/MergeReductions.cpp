@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The backward of a normalisation sums a cotangent, its product with the
-// normalised values, and both once more scaled: in one pass over memory instead
+// The backward of a normalization sums a cotangent, its product with the
+// normalized values, and both once more scaled: in one pass over memory instead
 // of three. Each sum keeps its order, and so its bits.
 //===----------------------------------------------------------------------===//
 

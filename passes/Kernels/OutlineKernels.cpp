@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A stage is one function of hundreds of loops, on which several analyses of
-// LLVM take quadratic time. Moved out, each is analysed alone, and the loops of
+// LLVM take quadratic time. Moved out, each is analyzed alone, and the loops of
 // equal layers are compiled once. A call costs nothing beside a loop.
 //===----------------------------------------------------------------------===//
 

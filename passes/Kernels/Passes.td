@@ -173,7 +173,7 @@ def PipelineFuseRows
     : Pass<"pipeline-fuse-rows", "::mlir::func::FuncOp"> {
   let summary = "Runs ops over the same rows row by row";
   let description = [{
-    Neighbouring `linalg.generic` ops on buffers whose first, parallel loop runs
+    Neighboring `linalg.generic` ops on buffers whose first, parallel loop runs
     over equally many rows move into one `scf.forall` over these rows, when what
     one writes the other touches only in the same row. Between the passes over a
     row it stays in the cache: where it would not, further loops that all ops

@@ -36,7 +36,7 @@ bool agreeByRows(mlir::linalg::GenericOp earlier, mlir::linalg::GenericOp later,
 /// Iterations of `op` per row.
 int64_t getRowSize(mlir::linalg::GenericOp op, unsigned depth);
 
-/// Neighbouring ops over the same rows.
+/// Neighboring ops over the same rows.
 struct RowGroup {
   llvm::SmallVector<mlir::linalg::GenericOp> ops;
   /// The number of loops around the rows.

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cuts that the user names, or those of the dynamic programme over the line
+// The cuts that the user names, or those of the dynamic program over the line
 // of ONNX nodes (Units.h).
 //===----------------------------------------------------------------------===//
 

@@ -16,8 +16,8 @@ def PipelinePartition : Pass<"pipeline-partition", "::mlir::ModuleOp"> {
   let description = [{
     Inserts `pipeline.boundary` ops into the function of the forward task. A cut
     stands between two ONNX nodes of the linear order. With `split-at`, the cuts
-    stand after the named nodes or values; else an exact dynamic programme
-    minimises the time of the slowest stage under the analytic cost model.
+    stand after the named nodes or values; else an exact dynamic program
+    minimizes the time of the slowest stage under the analytic cost model.
     A function that has boundaries already is left as it is.
 
     ```mlir

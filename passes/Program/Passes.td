@@ -61,7 +61,7 @@ def PipelineLowerSchedule
     : Pass<"pipeline-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn schedules into one function per device";
   let description = [{
-    Loops of an order become `scf` loops, entries calls of bufferised functions
+    Loops of an order become `scf` loops, entries calls of bufferized functions
     on slots. Tensor functions, orders and bodies of tasks go. A nested module
     (the replay program) is lowered alike and calls the same functions.
   }];
@@ -79,7 +79,7 @@ def PipelinePrepackWeights
     reorder them, a variable of role `prepacked` holds them as the
     library likes them. It has as many versions, is read at the same lag, and is
     written by whoever writes the weights. The bits stay the same. Runs on
-    bufferised functions that are not called by device functions yet; a nested
+    bufferized functions that are not called by device functions yet; a nested
     module (the replay program) gets the same variables.
 
     ```mlir

@@ -22,7 +22,7 @@ void penstock::buildLowerScheduleToProgramPipeline(
   manager.addPass(createPipelineFuseAdjustedWeights());
   manager.addPass(createPipelineAssignTargets());
   // 1. Functions, while they are still on tensors and free of side effects:
-  //    composites first, so that their parts can be fused with neighbours; but
+  //    composites first, so that their parts can be fused with neighbors; but
   //    whether the library takes a convolution depends on its type.
   manager.addNestedPass<mlir::func::FuncOp>(createPipelineNarrowProducts());
   manager.addPass(createNnExpandComposites());

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Globals whose initialisers insert field by field; the translation to LLVM IR
+// Globals whose initializers insert field by field; the translation to LLVM IR
 // folds them into plain data.
 //===----------------------------------------------------------------------===//
 

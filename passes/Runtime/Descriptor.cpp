@@ -218,7 +218,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
                            const FileTable &files, const CallTable &gemms,
                            const CallTable &convs) {
   std::vector<Constant> table;
-  // By name; an initialiser of another name with the value of the first has an
+  // By name; an initializer of another name with the value of the first has an
   // entry of its own behind it.
   llvm::StringMap<int64_t> numbers;
   SymbolTable symbols(module);
@@ -313,7 +313,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
                           .get());
     };
     addVariable(variable.getSymName(), init, Constant::null());
-    // One place, and several initialisers that are saved from it.
+    // One place, and several initializers that are saved from it.
     if (DictionaryAttr ties = tiesOf(variable))
       for (NamedAttribute other : ties) {
         StringRef name = other.getName();

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads what the program must know about them to recognise them.
+// Reads what the program must know about them to recognize them.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Runtime/FileTable.h"

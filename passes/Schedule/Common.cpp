@@ -75,7 +75,7 @@ void addSchedule(ModuleOp module, pipeline::ScheduleRole role,
       generator);
   for (const schedule::Order &order : orders)
     exportOrder(schedule, imported, order);
-  // The name may be taken, by an initialiser of the model.
+  // The name may be taken, by an initializer of the model.
   schedule->remove();
   SymbolTable(module).insert(schedule);
 }

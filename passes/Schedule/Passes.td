@@ -47,7 +47,7 @@ def PipelinePlace : Pass<"pipeline-place", "::mlir::ModuleOp"> {
     `line`: stage i on device i. `loop`: stage i on device i mod p, with several
     chunks per device. `wave`: down the devices and up again, so that two chunks
     make a V. A schedule knows what it wants. With fewer chunks than stages,
-    neighbours share one, as evenly as can be, the earlier chunks having more.
+    neighbors share one, as evenly as can be, the earlier chunks having more.
 
     ```mlir
     pipeline.stage @s0

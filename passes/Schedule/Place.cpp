@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In a line, a loop or a wave of chunks: neighbours share a chunk where there
+// In a line, a loop or a wave of chunks: neighbors share a chunk where there
 // are more stages, and shares differ by one stage at most.
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +74,7 @@ struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
   }
 
   /// Places are devices, or as many as a stage has replicas; each has some
-  /// chunks of neighbouring stages.
+  /// chunks of neighboring stages.
   struct Layout {
     Placement placement;
     int64_t places = 0, perPlace = 1;

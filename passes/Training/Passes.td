@@ -98,7 +98,7 @@ def PipelineExpandTraining
   let summary = "Expands mode-dependent ops in training form";
   let description = [{
     Ops with `ModeDependentOpInterface` in the forward functions (batch
-    normalisation, dropout) get their meaning in training. What they need of the
+    normalization, dropout) get their meaning in training. What they need of the
     task (the number of the microbatch, a hyperparameter) becomes a scalar
     argument of the function. State that they leave behind becomes a result,
     which the task writes: its variable has the role `statistic`.

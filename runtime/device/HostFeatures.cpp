@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A table from LLVM's feature names to cpuid bits, of the features that a code
-// generator uses on its own. Others (monitoring, virtualisation, hints) need no
+// generator uses on its own. Others (monitoring, virtualization, hints) need no
 // check: no generated instruction depends on them.
 //===----------------------------------------------------------------------===//
 

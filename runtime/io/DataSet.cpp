@@ -24,7 +24,7 @@
 
 using namespace penstock::runtime;
 
-/// The finaliser of SplitMix64: every output bit depends on every input bit.
+/// The finalizer of SplitMix64: every output bit depends on every input bit.
 static uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where stages have different numbers of replicas, a device meets its
-// neighbours at a different point of every microbatch, until all have taken
+// neighbors at a different point of every microbatch, until all have taken
 // their turns. So a loop repeats once per round of microbatches: an update,
 // or what divides one if it is long. As for loops of one microbatch, a modulo
 // schedule gives every run of a round a time, and every transfer the time at

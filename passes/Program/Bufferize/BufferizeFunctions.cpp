@@ -150,7 +150,7 @@ static bool isProduct(linalg::ContractOp contract, bool dense) {
                                      op.getIndexingMapsArray(), strides));
 }
 
-/// Gives every convolution of a bufferised function whose operand is part of a
+/// Gives every convolution of a bufferized function whose operand is part of a
 /// buffer a dense one, copied from it before and to it afterwards. So, too, a
 /// product that is none for the library as its operands lie (every second
 /// column of a matrix): loops would round otherwise than the library does where
@@ -379,7 +379,7 @@ void BufferizeFunctionsPass::runOnOperation() {
     if (outer.lookup(kernel.getName())) {
       function.emitOpError("there is a function @")
           << kernel.getName()
-          << " already, which is the name of its bufferised form";
+          << " already, which is the name of its bufferized form";
       return signalPassFailure();
     }
     kernel->remove();

@@ -111,7 +111,7 @@ LogicalResult DeviceBuilder::run(OrderOp order) {
   function = func::FuncOp::create(
       builder, loc, (schedule.getSymName() + "." + Twine(device)).str(),
       builder.getFunctionType({index, index}, {}));
-  // The name may be taken, by an initialiser of the model.
+  // The name may be taken, by an initializer of the model.
   function->remove();
   SymbolTable(schedule->getParentOp())
       .insert(function, schedule->getIterator());
@@ -227,7 +227,7 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
 
 LogicalResult DeviceBuilder::emitBody(RepeatOp repeat, const Loop &loop) {
   bool outermost = repeat.getKind() != RepeatKind::Times;
-  // Neighbours with the same `ahead` and `every` share their tests.
+  // Neighbors with the same `ahead` and `every` share their tests.
   auto isLike = [](Operation *a, Operation *b) {
     return getAhead(a) == getAhead(b) && getPeriod(a) == getPeriod(b);
   };

@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns one order of a schedule into loops, slots, transfers and calls of
-// bufferised functions: loops in DeviceBuilder.cpp, what stands in them in
+// bufferized functions: loops in DeviceBuilder.cpp, what stands in them in
 // DeviceEntries.cpp.
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-/// Ends the names of bufferised functions until they replace the originals.
+/// Ends the names of bufferized functions until they replace the originals.
 inline constexpr llvm::StringLiteral kKernelSuffix = ".kernel";
 
 /// The name is printed with --mlir-use-nameloc-as-prefix.

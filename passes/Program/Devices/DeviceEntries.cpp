@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A send or receive becomes its start; a run the waits for what it takes and
-// overwrites, a mark, and calls of bufferised functions on slots.
+// overwrites, a mark, and calls of bufferized functions on slots.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Program/Devices/DeviceBuilder.h"
@@ -352,7 +352,7 @@ LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value local,
     if (!kernel)
       return call.emitError()
              << call.getCalleeAttr()
-             << " has no bufferised form: run pipeline-bufferize-functions";
+             << " has no bufferized form: run pipeline-bufferize-functions";
   }
 
   SmallVector<Value> operands;
@@ -398,7 +398,7 @@ LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value local,
   if (ValueRange(operands).getTypes() != kernel.getArgumentTypes() ||
       resultTypes != kernel.getResultTypes())
     return call.emitError()
-           << "does not fit the bufferised form of " << call.getCalleeAttr()
+           << "does not fit the bufferized form of " << call.getCalleeAttr()
            << ", which is " << kernel.getFunctionType();
   auto lowered = func::CallOp::create(
       builder, call.getLoc(), callee.getSymName(), resultTypes, operands);

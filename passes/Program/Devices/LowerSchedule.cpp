@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Makes one function per device and schedule (DeviceBuilder.h) and lets the
-// bufferised functions take the names of the originals. Tasks and schedules
+// bufferized functions take the names of the originals. Tasks and schedules
 // remain as names, tasks with their calls by position.
 //===----------------------------------------------------------------------===//
 
@@ -100,7 +100,7 @@ Attribute Stater::describeNumber(Value value) {
                            attributes);
 }
 
-/// As bufferised: operands, and then results that are in none of their places.
+/// As bufferized: operands, and then results that are in none of their places.
 LogicalResult Stater::addCall(func::CallOp call) {
   auto callee = storage.lookup<func::FuncOp>(call, call.getCalleeAttr());
   if (!callee)

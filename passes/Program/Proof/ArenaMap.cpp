@@ -185,8 +185,8 @@ void ArenaMap::findShared() {
           StringAttr schedule = first.place->schedule;
           SlotKey a = getKey(first.place->slot, schedule, first.index);
           SlotKey b = getKey(second.place->slot, schedule, second.index);
-          neighbours[a].push_back(b);
-          neighbours[b].push_back(a);
+          neighbors[a].push_back(b);
+          neighbors[b].push_back(a);
         }
         return success();
       });

@@ -37,9 +37,9 @@ public:
   mlir::LogicalResult verify();
 
   /// Other slots of messages that have bytes of this one.
-  llvm::ArrayRef<SlotKey> getNeighbours(const SlotKey &slot) const {
-    auto it = neighbours.find(slot);
-    return it == neighbours.end() ? llvm::ArrayRef<SlotKey>() : it->second;
+  llvm::ArrayRef<SlotKey> getNeighbors(const SlotKey &slot) const {
+    auto it = neighbors.find(slot);
+    return it == neighbors.end() ? llvm::ArrayRef<SlotKey>() : it->second;
   }
   /// Slots of messages that have bytes of what a call takes besides.
   llvm::ArrayRef<SlotKey> getOverwritten(mlir::Operation *call) const {
@@ -83,7 +83,7 @@ private:
   llvm::MapVector<std::tuple<mlir::Attribute, mlir::StringAttr, int64_t>, Place>
       places;
   llvm::SmallVector<pipeline::ScratchOp> scratches;
-  llvm::DenseMap<SlotKey, llvm::SmallVector<SlotKey>> neighbours;
+  llvm::DenseMap<SlotKey, llvm::SmallVector<SlotKey>> neighbors;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<SlotKey>> overwritten;
   llvm::DenseMap<mlir::Operation *, KernelMemory> kernels;
   /// By kernel with library calls, where its temporaries are.

@@ -246,11 +246,11 @@ LogicalResult ProgramMachine::checkFree(Device &device, const TraceEvent &event,
   return success();
 }
 
-ArrayRef<SlotKey> ProgramMachine::getNeighbours(const Device &device,
-                                                const CellRef &ref) {
+ArrayRef<SlotKey> ProgramMachine::getNeighbors(const Device &device,
+                                               const CellRef &ref) {
   if (!device.map)
     return {};
-  return device.map->getNeighbours(
+  return device.map->getNeighbors(
       {schedule.getSymNameAttr(), ref.symbol, ref.field, ref.getIndex()});
 }
 
@@ -550,7 +550,7 @@ LogicalResult ProgramMachine::startTransfer(Device &device,
   if (isRecv) {
     FailureOr<Cell *> cell = getCell(device, event, ref);
     if (failed(cell) || failed(checkFree(device, event, ref, **cell)) ||
-        failed(overwrite(device, event, getNeighbours(device, ref))))
+        failed(overwrite(device, event, getNeighbors(device, ref))))
       return failure();
     (*cell)->content = ref.number;
     (*cell)->used = false;
@@ -728,7 +728,7 @@ LogicalResult ProgramMachine::call(Device &device, const TraceEvent &event) {
         llvm::is_contained(device.map->getOverwritten(event.op), slot))
       return report(device, event, 9) << "writes " << nameOf(access.cell)
                                       << " into bytes of its own temporaries";
-    if (failed(overwrite(device, event, getNeighbours(device, access.cell))))
+    if (failed(overwrite(device, event, getNeighbors(device, access.cell))))
       return failure();
   }
   // All is read before anything is written: elementwise updates may be in

@@ -205,8 +205,8 @@ private:
   /// What other slots hold in these bytes is gone.
   mlir::LogicalResult overwrite(Device &device, const TraceEvent &event,
                                 llvm::ArrayRef<SlotKey> slots);
-  llvm::ArrayRef<SlotKey> getNeighbours(const Device &device,
-                                        const CellRef &ref);
+  llvm::ArrayRef<SlotKey> getNeighbors(const Device &device,
+                                       const CellRef &ref);
   // Pushes and folds (WaveMachine.cpp).
   WaveTasks getWaveTasks(llvm::StringRef stage);
   static int64_t countRuns(const Device &device, pipeline::TaskOp task);

@@ -35,9 +35,9 @@ int64_t PartedConvolution::State::sliceCount(int tensor) const {
   if (isSummed(tensor))
     return division.count();
   // Only the result's channels, or groups, are divided.
-  int channelled = conv.kind == PENSTOCK_CONV_INPUT_GRAD ? Input : Output;
+  int channeled = conv.kind == PENSTOCK_CONV_INPUT_GRAD ? Input : Output;
   bool hasChannels =
-      conv.groups > 1 || tensor == Weights || tensor == channelled;
+      conv.groups > 1 || tensor == Weights || tensor == channeled;
   return (tensor == Weights ? 1 : division.samples) *
          (hasChannels ? division.channels : 1);
 }

@@ -94,7 +94,7 @@ func.func @gradient_again(%dy: tensor<5x7xf32>, %x: tensor<5x7xf32>, %v: tensor<
 
 // -----
 
-// So does it where the gradient of the scale has normalised values of its own:
+// So does it where the gradient of the scale has normalized values of its own:
 // one root, before both.
 // CHECK-LABEL: func.func @gradient_and_scale
 // CHECK-SAME:    %[[DY:[^:]*]]: tensor<5x7xf32>, %[[X:[^:]*]]: tensor<5x7xf32>, %[[V:[^:]*]]: tensor<5xf32>

@@ -10,7 +10,7 @@
 #col = affine_map<(i, j) -> (j)>
 
 // Sum and division, a row at a time, with the start of the sum.
-// CHECK-LABEL: func.func @normalise(
+// CHECK-LABEL: func.func @normalize(
 // CHECK:         scf.forall (%[[I:.*]]) in (128) {
 // CHECK-DAG:       memref.subview %{{.*}}[%[[I]]] [1] [1]
 // CHECK:           linalg.generic
@@ -18,7 +18,7 @@
 // CHECK:           linalg.generic {{.*}} ["parallel", "reduction"]
 // CHECK:           linalg.generic {{.*}} ["parallel", "parallel"]
 // CHECK-NOT:     linalg.generic
-func.func @normalise(%x: memref<128x64xf32>, %s: memref<128xf32>, %y: memref<128x64xf32>) {
+func.func @normalize(%x: memref<128x64xf32>, %s: memref<128xf32>, %y: memref<128x64xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%s : memref<128xf32>)
   linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : memref<128x64xf32>) outs(%s : memref<128xf32>) {

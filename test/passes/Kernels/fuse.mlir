@@ -42,7 +42,7 @@ func.func @relu_backward(%h: !m, %d: !m, %x: tensor<5x3xf32>, %dw: tensor<3x7xf3
   return %n, %b : tensor<3x7xf32>, tensor<7xf32>
 }
 
-// The row sum of a transpose would be vectorised along columns: another order of
+// The row sum of a transpose would be vectorized along columns: another order of
 // additions than when the transpose is in another stage. Not fused.
 // CHECK-LABEL: func.func @keeps_order(
 // CHECK:         linalg.generic

@@ -1,6 +1,6 @@
 // RUN: penstock-opt %s --pipeline-partition=stages=2 | FileCheck %s
 
-// Three products, the first as heavy as the other two: the dynamic programme cuts
+// Three products, the first as heavy as the other two: the dynamic program cuts
 // after it.
 
 #mk = affine_map<(m, n, k) -> (m, k)>

@@ -1,8 +1,8 @@
 // RUN: penstock-opt %s --pipeline-bufferize-functions --verify-diagnostics
 
-// The name of the bufferised form is taken.
+// The name of the bufferized form is taken.
 #id = affine_map<(i) -> (i)>
-// expected-error @below {{there is a function @f.kernel already, which is the name of its bufferised form}}
+// expected-error @below {{there is a function @f.kernel already, which is the name of its bufferized form}}
 func.func private @f(%x: tensor<3xf32>) -> tensor<3xf32> {
   %e = tensor.empty() : tensor<3xf32>
   %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}

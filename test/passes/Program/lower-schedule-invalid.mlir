@@ -43,7 +43,7 @@ pipeline.schedule @train microbatches(2) {
 @@
 -func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 @@
-+  // expected-error @below {{@f has no bufferised form: run pipeline-bufferize-functions}}
++  // expected-error @below {{@f has no bufferized form: run pipeline-bufferize-functions}}
    %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
 
 // -----
@@ -52,7 +52,7 @@ pipeline.schedule @train microbatches(2) {
 -func.func private @f.kernel(memref<4xf32>, memref<4xf32>)
 +func.func private @f.kernel(memref<4xf32>, memref<5xf32>)
 @@
-+  // expected-error @below {{does not fit the bufferised form of @f}}
++  // expected-error @below {{does not fit the bufferized form of @f}}
    %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
 
 // -----

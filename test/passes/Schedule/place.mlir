@@ -40,7 +40,7 @@
 // ZERO: a number of replicas is at least 1
 // TWICE: schedule chimera has two replicas of every stage by itself
 
-// A device per stage; or neighbours share one, the first devices having more.
+// A device per stage; or neighbors share one, the first devices having more.
 // ALL:      @s0 devices [0]
 // ALL-NEXT: @s1 devices [1]
 // ALL-NEXT: @s2 devices [2]
@@ -58,7 +58,7 @@
 // THREE-NEXT: @s4 devices [2]
 // ONE:      @s0 devices [0]
 // ONE:      @s4 devices [0]
-// Chunks go round, or down and up; neighbours share one.
+// Chunks go round, or down and up; neighbors share one.
 // LOOP:      @s0 devices [0]
 // LOOP-NEXT: @s1 devices [0]
 // LOOP-NEXT: @s2 devices [1]

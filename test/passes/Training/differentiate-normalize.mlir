@@ -1,4 +1,4 @@
-// What the backward of a normalisation keeps.
+// What the backward of a normalization keeps.
 // RUN: penstock-opt %s --split-input-file --pipeline-set-training --pipeline-differentiate | FileCheck %s
 
 #row = affine_map<(i, j) -> (j)>
@@ -6,7 +6,7 @@
 #none = affine_map<(i, j) -> ()>
 
 // Read element by element alone: x, mean and variance, and a loop of its own
-// for each that reads the normalised x.
+// for each that reads the normalized x.
 // CHECK: pipeline.channel @s0.residuals : [tensor<5x7xf32>, tensor<5x7xf32>, tensor<5xf32>, tensor<5xf32>]
 // CHECK-LABEL: func.func private @s0.backward(
 // CHECK-SAME: %{{[^:]*}}: tensor<5x7xf32>, %[[H:[^:]*]]: tensor<5x7xf32>, %[[M:[^:]*]]: tensor<5xf32>, %[[V:[^:]*]]: tensor<5xf32>,
@@ -54,7 +54,7 @@ func.func private @s0.forward(%x: tensor<5x7xf32>, %w: tensor<7xf32>) -> tensor<
 #both = affine_map<(i, j) -> (i, j)>
 #none = affine_map<(i, j) -> ()>
 
-// A product wants the normalised x itself: that is kept, and x is not.
+// A product wants the normalized x itself: that is kept, and x is not.
 // CHECK: pipeline.channel @s0.residuals : [tensor<5x3xf32>, tensor<5x7xf32>, tensor<5xf32>]
 // CHECK-LABEL: func.func private @s0.backward(
 // CHECK-SAME: %{{[^:]*}}: tensor<5x3xf32>, %[[N:[^:]*]]: tensor<5x7xf32>, %[[V:[^:]*]]: tensor<5xf32>,

@@ -1,4 +1,4 @@
-// Batch normalisation in its two meanings. In training the microbatch's
+// Batch normalization in its two meanings. In training the microbatch's
 // statistics count, and the running ones are results that the task writes into
 // the variables they were read from; evaluation reads these and writes nothing.
 // RUN: penstock-opt %s --pipeline-derive-evaluate --pipeline-expand-training | FileCheck %s
@@ -54,7 +54,7 @@ pipeline.task @s0.F forward of @s0(%k) {
 // CHECK-NOT: nn.normalize
 // CHECK: math.sqrt
 
-// What the backward keeps is operands and statistics, from which it normalises
+// What the backward keeps is operands and statistics, from which it normalizes
 // again, for each of its ops.
 // BACK: pipeline.channel @s0.residuals : [tensor<5x7x11xf32>, tensor<7xf32>, tensor<7xf32>, tensor<5x7x11xf32>, tensor<7xf32>, tensor<7xf32>]
 // BACK-LABEL: func.func private @s0.backward

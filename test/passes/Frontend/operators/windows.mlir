@@ -1,4 +1,4 @@
-// Convolutions, pooling, batch normalisation and resizing: what of their
+// Convolutions, pooling, batch normalization and resizing: what of their
 // attributes reaches the ops.
 // RUN: penstock-opt %s -split-input-file --convert-onnx-to-graph | FileCheck %s
 
@@ -68,7 +68,7 @@ func.func @batch_norm(%x: tensor<5x3x4xf32>, %c: tensor<3xf32>) -> tensor<5x3x4x
 
 // -----
 
-// Nearest neighbours at a whole factor repeat, others are a product.
+// Nearest neighbors at a whole factor repeat, others are a product.
 // CHECK-LABEL: @upsample
 // CHECK-NOT: linalg.contract
 // CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<1x2x3x2xf32>)
