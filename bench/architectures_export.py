@@ -96,7 +96,7 @@ def reference_losses(architecture, module, inputs, labels, updates, dtype):
 def freeze_flags(module, model, exporter):
     """What PyTorch does not train and the file cannot tell apart.
 
-    The dynamo exporter marks buffers. Statistics of a batch normalisation are
+    The dynamo exporter marks buffers. Statistics of a batch normalization are
     known as such.
     """
     import onnx

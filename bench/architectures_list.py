@@ -1,7 +1,7 @@
 """The architectures of architectures.py: small configurations, random weights.
 
 Batch, image and rate are such that PyTorch's own f32 stays near its f64: batch
-normalisation over a handful of values amplifies rounding, whoever rounds.
+normalization over a handful of values amplifies rounding, whoever rounds.
 """
 
 import dataclasses

@@ -14,7 +14,7 @@ ONNX Runtime then runs the same file with the weights that each update left:
 - what the model gives in --mode=infer must be ONNX Runtime's outputs.
 
 Integer inputs are drawn from 0 to --integers - 1. Dropout is taken out first, since
-its masks are random; batch normalisations are written out by their definition, since
+its masks are random; batch normalizations are written out by their definition, since
 ONNX Runtime has only their inference form. Needs onnx, onnxruntime and numpy.
 """
 

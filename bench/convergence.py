@@ -92,7 +92,7 @@ def show(result):
     return f"{result['test']:.3f}" if result["test"] < 20 else "diverges"
 
 
-COLOURS = dict(zip(METHODS, [
+COLORS = dict(zip(METHODS, [
     "#000000", "#888888", "#1f77b4", "#7fb3de", "#2ca02c", "#f5a9b8", "#e377c2", "#b5651d",
     "#d62728", "#8c1010", "#ff7f0e", "#9467bd", "#17becf"], strict=True))
 
@@ -112,7 +112,7 @@ def draw_plot(results, path):
             y = y0 + height * (high - tick) / (high - low)
             parts.append(f'<line x1="{x0}" x2="{x0 + width}" y1="{y:.1f}" y2="{y:.1f}" '
                          f'stroke="#ddd"/><text x="{x0 - 14}" y="{y + 4:.1f}">{tick}</text>')
-        for name, colour in COLOURS.items():
+        for name, color in COLORS.items():
             result = results.get(f"{name}, {column}")
             if not isinstance(result, dict):
                 continue
@@ -125,15 +125,15 @@ def draw_plot(results, path):
                 x = x0 + width * (i + size / 2) / len(losses)
                 y = y0 + height * (high - min(max(value, low), high)) / (high - low)
                 points.append(f"{x:.1f},{y:.1f}")
-            parts.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" '
+            parts.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{color}" '
                          'stroke-width="1.5"/>')
         parts.append(f'<rect x="{x0}" y="{y0}" width="{width}" height="{height}" fill="none" '
                      'stroke="#555"/>')
-    named = [(n, colour) for n, colour in COLOURS.items()
+    named = [(n, color) for n, color in COLORS.items()
              if any(isinstance(results.get(f"{n}, {c}"), dict) for c in COLUMNS)]
-    for i, (name, colour) in enumerate(named):
+    for i, (name, color) in enumerate(named):
         x, y = left + (i % 5) * 182, 628 + (i // 5) * 18
-        parts.append(f'<line x1="{x}" x2="{x + 18}" y1="{y - 4}" y2="{y - 4}" stroke="{colour}" '
+        parts.append(f'<line x1="{x}" x2="{x + 18}" y1="{y - 4}" y2="{y - 4}" stroke="{color}" '
                      f'stroke-width="3"/><text x="{x + 23}" y="{y}">{name}</text>')
     path.write_text("\n".join(parts + ["</svg>"]) + "\n", encoding="utf-8")
 

@@ -185,7 +185,7 @@ def compare(module, shape, folder, options):
     return [min(column) for column in zip(*times)], error
 
 
-def summarise(name, ratios):
+def summarize(name, ratios):
     first, median, third = statistics.quantiles(ratios, n=4)
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
     print(f"{name}: geometric mean {mean:.2f}, quartiles {first:.2f}, {median:.2f}, {third:.2f}, "
@@ -212,8 +212,8 @@ def main():
         print(f"{family}: {text}: forward {forward:.0f} us, PyTorch {their_forward:.0f}, "
               f"{rows[-1][2]:.2f}; both {both:.0f} us, PyTorch {their_both:.0f}, "
               f"{rows[-1][3]:.2f}; {error:.0e}", flush=True)
-    summarise("forward", [row[2] for row in rows])
-    summarise("forward and backward", [row[3] for row in rows])
+    summarize("forward", [row[2] for row in rows])
+    summarize("forward and backward", [row[3] for row in rows])
     for row in sorted(rows, key=lambda row: row[3])[:5]:
         print(f"slowest: {row[0]}, {row[1]}: {row[3]:.2f}, forward {row[2]:.2f}")
 

@@ -1,7 +1,7 @@
 """What ONNX Runtime says that a training should compute.
 
 The model of a training as ONNX Runtime can run it (without dropout, with batch
-normalisations as training computes them), its loss as a function of the weights,
+normalizations as training computes them), its loss as a function of the weights,
 and the losses that penstockc appends. Needs onnx, onnxruntime and numpy.
 """
 
@@ -26,7 +26,7 @@ def without_dropout(model):
 
 
 def batch_statistics(node, rank, opset):
-    """The nodes of a batch normalisation in training."""
+    """The nodes of a batch normalization in training."""
     x, scale, bias = node.input[:3]
     y, name = node.output[0], f"{node.output[0]}/statistics/"
     epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
@@ -54,7 +54,7 @@ def batch_statistics(node, rank, opset):
 
 
 def with_batch_statistics(model):
-    """Batch normalisations as training computes them."""
+    """Batch normalizations as training computes them."""
     opset = max((i.version for i in model.opset_import if i.domain in ("", "ai.onnx")), default=1)
     ranks = {value.name: len(value.type.tensor_type.shape.dim)
              for value in [*onnx.shape_inference.infer_shapes(model).graph.value_info,

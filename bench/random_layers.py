@@ -287,7 +287,7 @@ def smooth(draw, kind, shape):
                  (lambda x: x.cumsum(-1) / x.shape[-1], "cumsum"), (lambda x: x.flip(-1), "flip"),
                  (lambda x: x.roll(1, -1), "roll"), (lambda x: x - x.mean(-1, True), "center"),
                  (lambda x: x - x.logsumexp(-1, True), "logsumexp"),
-                 (lambda x: x / (x.norm(dim=-1, keepdim=True) + 1), "normalise"),
+                 (lambda x: x / (x.norm(dim=-1, keepdim=True) + 1), "normalize"),
                  (lambda x: x * x.amax(1, True), "amax"), (lambda x: torch.maximum(x, -x), "max")]
     return Apply(*draw.choice(functions)), kind, shape
 

@@ -59,7 +59,7 @@ def penstockc():
 def draw_schedule(draw):
     schedule = draw.choice([schedule for schedule in plans.schedules(penstockc())
                             if schedule != plans.BIDIRECTIONAL])
-    # Devices can have neighbouring stages, too.
+    # Devices can have neighboring stages, too.
     chunks = draw.choice([1, 2]) if schedule == "1f1b" else plans.stages_per_device(schedule)
     devices = 2 if chunks > 1 else draw.randint(2, 5)
     return [f"--stages={devices * chunks}", f"--devices={devices}", f"--schedule={schedule}"]

@@ -6,7 +6,7 @@
 //   region_rate gelu|softmax|layer-norm|adamw ROWS COLUMNS
 //
 // A yardstick of the machine for kernel_rates.py: one pass over rows, written
-// by hand, which the C++ compiler vectorises with fast-math and the vector
+// by hand, which the C++ compiler vectorizes with fast-math and the vector
 // functions of the C library. Prints microseconds of the thread's time: one
 // number, or forward and backward. They take turns as in a training, with a
 // pass between them that writes what the next one reads, so that each finds its

@@ -5,7 +5,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # The packaged MLIR is built with NDEBUG, and the layout of its classes depends
-# on it: code without it reads uninitialised members. PENSTOCK_ASSERT (see
+# on it: code without it reads uninitialized members. PENSTOCK_ASSERT (see
 # penstock/Support/Assert.h) is our own, switched by PENSTOCK_ASSERTIONS.
 add_compile_definitions(NDEBUG)
 option(PENSTOCK_ASSERTIONS "Check PENSTOCK_ASSERT" OFF)

@@ -7,7 +7,7 @@ the versions that export_mlp.py names:
     python3 export_cnn.py
 
 It takes the same rows of 64 pixels as the MLP, and makes images of them. In
-training mode, so that the batch normalisations are nodes with statistics, not
+training mode, so that the batch normalizations are nodes with statistics, not
 factors merged into the convolutions.
 """
 

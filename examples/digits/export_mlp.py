@@ -44,7 +44,7 @@ def export(model, name):
         (torch.zeros(4, WIDTHS[0]),),
         str(path),
         dynamo=True,
-        optimize=False,  # the optimiser of the exporter merges layers
+        optimize=False,  # the optimizer of the exporter merges layers
         external_data=False,
         opset_version=18,
         input_names=["x"],

@@ -60,7 +60,7 @@ def main():
         (torch.zeros(4, LENGTH, dtype=torch.int32),),
         str(path),
         dynamo=True,
-        optimize=False,  # the optimiser of the exporter merges layers
+        optimize=False,  # the optimizer of the exporter merges layers
         external_data=False,
         opset_version=20,
         input_names=["tokens"],

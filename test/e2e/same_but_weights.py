@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fails unless two ONNX files differ in the raw bytes of initialisers only.
+"""Fails unless two ONNX files differ in the raw bytes of initializers only.
 
     same_but_weights.py MODEL.onnx SAVED.onnx
 
-Every float initialiser must differ: all of them were trained.
+Every float initializer must differ: all of them were trained.
 """
 
 import sys
@@ -65,7 +65,7 @@ def main(before_path, after_path):
     if before != bytes(after):
         at = next(i for i, (a, b) in enumerate(zip(before, after)) if a != b)
         sys.exit(f"same_but_weights: byte {at} differs, outside of the weights")
-    print(f"{len(weights)} initialisers changed, nothing else")
+    print(f"{len(weights)} initializers changed, nothing else")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails unless initialisers of ONNX files have the same bytes.
+"""Fails unless initializers of ONNX files have the same bytes.
 
     same_initializers.py MODEL.onnx NAME... [MODEL.onnx NAME...]...
 """

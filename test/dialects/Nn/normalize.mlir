@@ -1,4 +1,4 @@
-// Normalisations, printed and parsed, and what their verifiers say.
+// Normalizations, printed and parsed, and what their verifiers say.
 // RUN: penstock-opt %s --split-input-file --verify-diagnostics --verify-roundtrip
 
 func.func @all(%x: tensor<5x7x11xf32>, %c: tensor<7xf32>) -> (tensor<5x7x11xf32>, tensor<7xf32>) {

@@ -39,7 +39,7 @@ struct GradientCase {
   bool oneOp = false;
   /// Null: inputs are random.
   const RecordedValues *recorded = nullptr;
-  /// Normalisations use their running statistics.
+  /// Normalizations use their running statistics.
   bool frozen = false;
   /// Whether differences mean something: not where values are extreme or tie.
   bool differences = true;

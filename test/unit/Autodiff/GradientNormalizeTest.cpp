@@ -1,4 +1,4 @@
-//===- GradientNormalizeTest.cpp - Derivatives of normalisations ----------===//
+//===- GradientNormalizeTest.cpp - Derivatives of normalizations ----------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,5 +42,5 @@ TEST(Gradient, Normalizations) {
       add("rms_normalize", rms, "%y, %s", "%y", full);
       add("all of rms_normalize", rms, "%y, %s", "%y, %s", full + ", " + row);
     }
-  checkAll("normalisations", cases);
+  checkAll("normalizations", cases);
 }

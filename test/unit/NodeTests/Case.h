@@ -33,7 +33,7 @@ struct NodeTestCase {
 /// Which inputs become constants of the model.
 enum class Binding {
   /// Those that say a shape, axes, or another property of the program. The data
-  /// of a node test feeds them as inputs; a program has them as initialisers.
+  /// of a node test feeds them as inputs; a program has them as initializers.
   Shapes,
   /// All of them: the importer then computes the node itself.
   All

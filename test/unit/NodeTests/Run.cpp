@@ -45,7 +45,7 @@ static bool runPasses(ModuleOp module,
   return succeeded(manager.run(module));
 }
 
-/// The elements of an initialiser, which stayed in the model's file.
+/// The elements of an initializer, which stayed in the model's file.
 static std::string readBytes(pipeline::BytesAttr place) {
   std::string bytes(place.getLength(), '\0');
   std::ifstream file(place.getFile().str(), std::ios::binary);
@@ -54,7 +54,7 @@ static std::string readBytes(pipeline::BytesAttr place) {
   return bytes;
 }
 
-/// The buffers of @forward's arguments: inputs, then initialisers.
+/// The buffers of @forward's arguments: inputs, then initializers.
 static std::string collectArguments(ModuleOp module, NodeTestCase &testCase,
                                     std::vector<std::string> &buffers) {
   auto task = *module.getOps<pipeline::TaskOp>().begin();

@@ -273,7 +273,7 @@ std::string penstock::test::execute(ModuleOp module,
     buffers.push_back(tensor.bytes.data());
   }
 #if __has_feature(address_sanitizer)
-  // Bufferised for one call, the code frees nothing.
+  // Bufferized for one call, the code frees nothing.
   __lsan::ScopedDisabler mayLeak;
 #endif
   entry->toPtr<void (*)(void **)>()(buffers.data());

@@ -1,4 +1,4 @@
-//===- NormalizationTests.cpp - Values of normalisations ------------------===//
+//===- NormalizationTests.cpp - Values of normalizations ------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -119,7 +119,7 @@ TEST(Normalizations, RootMeanSquaresTakeTrailingAxes) {
   }
 }
 
-// Any scale that broadcasts to x, also along the axes that are not normalised.
+// Any scale that broadcasts to x, also along the axes that are not normalized.
 TEST(Normalizations, LayersTakeScalesThatBroadcast) {
   const Shape shape = {3, 2, 5};
   HostTensor x = integers<float>(shape, 1);

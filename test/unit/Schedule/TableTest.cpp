@@ -1,9 +1,9 @@
-//===- TableTest.cpp - Tables of stages that send past their neighbours ---===//
+//===- TableTest.cpp - Tables of stages that send past their neighbors ----===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All small tables: what can be carried out between neighbours can be so with a
+// All small tables: what can be carried out between neighbors can be so with a
 // message from the first stage to the last, too, and no other.
 //===----------------------------------------------------------------------===//
 
