@@ -19,16 +19,17 @@ class TrainingContext {
 public:
   virtual ~TrainingContext();
 
-  /// Whether normalizations use their stored statistics in training, too.
+  /// Returns true if normalizations use their stored statistics in training,
+  /// too.
   virtual bool freezesStatistics() const = 0;
   /// The number of the microbatch from the start of training on, an index: a
   /// scalar argument of the function. The backward function gets its own.
   virtual mlir::Value getMicrobatch() = 0;
-  /// What random numbers of the run depend on, an i64: a scalar argument of the
-  /// function.
+  /// Returns the seed of the run's random numbers, an i64: a scalar argument of
+  /// the function.
   virtual mlir::Value getSeed() = 0;
-  /// What `state` is at this place of the forward: itself, or what an op before
-  /// this one has left.
+  /// Returns the value of `state` at this point of the forward: `state` itself,
+  /// or the value that an earlier op has left.
   virtual mlir::Value getState(mlir::Value state) = 0;
   /// Leaves `next` in the variable that `state` is read from. Without effect
   /// when that is no variable, or a frozen one.

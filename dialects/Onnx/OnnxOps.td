@@ -82,7 +82,7 @@ def Onnx_NodeOp : Onnx_Op<"node", [Pure]> {
     ::llvm::StringRef getDomainName() {
       return getDomain().value_or(::llvm::StringRef());
     }
-    /// Whether this chooses between values of two branches.
+    /// Returns true if this chooses between values of two branches.
     bool isIf() { return getOpType() == "If" && getDomainName().empty(); }
   }];
   let hasVerifier = 1;

@@ -35,7 +35,7 @@ static bool isAtLeast(Attribute value, int64_t least) {
   return number && number.getType().isInteger(64) && number.getInt() >= least;
 }
 
-/// Whether the attribute stands on a source of integers.
+/// Returns true if the attribute stands on a source of integers.
 static bool isRangeOfSource(Operation *op, Attribute value) {
   auto channel = dyn_cast<ChannelOp>(op);
   return channel && channel.getSource() && channel.getTypes().size() == 1 &&

@@ -58,9 +58,9 @@ inline constexpr llvm::StringLiteral kSignatureAttr = "pipeline.signature";
 /// i : i64: result i of the function is stored into this argument's buffer
 /// (accumulators, optimizer state).
 inline constexpr llvm::StringLiteral kIntoAttr = "pipeline.into";
-/// Of a kernel: it is a result.
+/// Marks an argument of a kernel that is a result.
 inline constexpr llvm::StringLiteral kOutAttr = "pipeline.out";
-/// The last one of a kernel: it is temporary memory.
+/// Marks the last argument of a kernel where it is temporary memory.
 inline constexpr llvm::StringLiteral kScratchAttr = "pipeline.scratch";
 
 // On what there is.

@@ -26,7 +26,7 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace penstock::pipeline {
-/// What reads, writes, takes and puts act on.
+/// The resource that reads, writes, takes and puts act on.
 struct State : mlir::SideEffects::Resource::Base<State> {
   llvm::StringRef getName() override { return "PipelineState"; }
 };

@@ -337,8 +337,8 @@ def Pipeline_TaskOp : Pipeline_Op<"task",
   }];
   let extraClassDeclaration = [{
     bool isBodyless() { return getBody().empty(); }
-    /// Whether the task runs once per microbatch; the others run per update, or
-    /// per wave of updates.
+    /// Returns true if the task runs once per microbatch; the others run per
+    /// update, or per wave of updates.
     bool countsMicrobatches();
     bool countsWaves();
     /// The letter of reports and schedule files: F B I W G U E P S.

@@ -24,8 +24,8 @@ struct Share {
   int64_t getNumber(int64_t n) const { return n * count + index; }
 };
 
-/// Whether a program trains; one that does not has evaluate tasks alone, for
-/// which all replicas are there.
+/// Returns true if a program trains; one that does not has evaluate tasks
+/// alone, for which all replicas are there.
 inline bool trains(mlir::ModuleOp module) {
   return llvm::any_of(module.getOps<TaskOp>(), [](TaskOp task) {
     return task.getKind() != TaskKind::Evaluate;
@@ -40,7 +40,7 @@ inline llvm::ArrayRef<int64_t> getPlaces(StageOp stage, bool onFirst) {
   return onFirst ? devices.take_front(1) : devices;
 }
 
-/// What a device does of a stage.
+/// Returns the share of a stage's microbatches that a device has.
 inline Share getShare(StageOp stage, int64_t device, bool onFirst) {
   llvm::ArrayRef<int64_t> places = getPlaces(stage, onFirst);
   Share share;
@@ -58,8 +58,8 @@ inline llvm::ArrayRef<int64_t> getEnds(ChannelOp channel,
   return devices ? devices.asArrayRef() : llvm::ArrayRef<int64_t>();
 }
 
-/// What a device has of the messages of a channel: of those that it receives,
-/// or else of those that it sends.
+/// Returns the share of a channel's messages that a device has: of those that
+/// it receives, or else of those that it sends.
 inline Share getShare(ChannelOp channel, int64_t device, bool receives) {
   llvm::ArrayRef<int64_t> ends =
       getEnds(channel, receives ? kReceiversAttr : kSendersAttr);
@@ -69,7 +69,8 @@ inline Share getShare(ChannelOp channel, int64_t device, bool receives) {
   return {place - ends.begin(), static_cast<int64_t>(ends.size())};
 }
 
-/// Whether a device sends some messages of a channel and receives others.
+/// Returns true if a device sends some messages of a channel and receives
+/// others.
 inline bool hasBothEnds(ChannelOp channel, int64_t device) {
   return llvm::is_contained(getEnds(channel, kSendersAttr), device) &&
          llvm::is_contained(getEnds(channel, kReceiversAttr), device);

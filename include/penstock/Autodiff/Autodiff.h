@@ -68,8 +68,8 @@ struct Differentiation {
   unsigned firstAccumulatorResult = 0;
 };
 
-/// Whether each result of the function depends, with a derivative, on one of
-/// the arguments in `isWanted`.
+/// Returns, per result of the function, true if it depends with a derivative on
+/// one of the arguments in `isWanted`.
 llvm::SmallVector<bool> findActiveResults(mlir::func::FuncOp forward,
                                           llvm::ArrayRef<bool> isWanted);
 

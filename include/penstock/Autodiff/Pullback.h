@@ -26,7 +26,7 @@ namespace penstock {
 /// again, data is what the forward stored.
 enum class ValueKind { Constant, Parameter, Data };
 
-/// What a block argument of the backward function stands for.
+/// The meaning of a block argument of the backward function.
 enum class ArgumentRole {
   ResultCotangent,
   ArgumentCotangent,
@@ -52,16 +52,17 @@ public:
     return cotangents.lookup(value);
   }
 
-  /// Whether the value depends on something that a gradient is wanted for.
+  /// Returns true if the value depends on something that a gradient is wanted
+  /// for.
   bool isActive(mlir::Value value) const { return active.contains(value); }
 
   ValueKind getKind(mlir::Value value) const {
     return kinds.lookup_or(value, ValueKind::Constant);
   }
 
-  /// Whether the op combines data with parameters. The results of such an op
-  /// must not enter derivatives: they hold the forward's parameters, while the
-  /// backward may read others.
+  /// Returns true if the op combines data with parameters. The results of such
+  /// an op must not enter derivatives: they hold the forward's parameters,
+  /// while the backward may read others.
   bool mixesDataAndParameters(mlir::Operation *op) const;
 
   /// The forward value in the backward function.

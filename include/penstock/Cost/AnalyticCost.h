@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-/// What one execution of an op takes.
+/// The cost of one execution of an op.
 struct OpCost {
   double flops = 0; ///< Multiplies and adds counted apart.
   double bytes = 0; ///< Read and written once each, if nothing stays in cache.

@@ -17,9 +17,10 @@ namespace penstock {
 /// As many microbatches per update as all numbers of replicas divide.
 int64_t getMicrobatches(llvm::ArrayRef<int64_t> replicas);
 
-/// What the devices of each stage allocate that are cut so: the most of each.
-/// The options say everything else. Nothing, and why, where that cannot be
-/// compiled or the model has not as many nodes that compute as `units`.
+/// Returns, per stage, the most bytes that one of its devices allocates when
+/// the model is cut like this; the options say everything else. Returns
+/// nothing, and sets `reason`, if that cannot be compiled or if the number of
+/// the model's nodes that compute is not `units`.
 std::optional<std::vector<int64_t>>
 measureCompiled(const CompileOptions &options, const StagePlan &plan,
                 int64_t units, std::string &reason);

@@ -73,8 +73,8 @@ struct CompileOptions {
   std::optional<MachineRates> deviceRates;
   /// Metrics that evaluations add up: top-K, mae.
   std::vector<std::string> metrics;
-  /// Of softmax-cross-entropy: the part of the target that all classes share,
-  /// and how much each class counts (none: all the same), from this file.
+  /// For softmax-cross-entropy: the part of the target that all classes share,
+  /// and the weight of each class (empty: all equal), from this file.
   double labelSmoothing = 0;
   std::vector<double> classWeights;
   std::string classWeightsFile;

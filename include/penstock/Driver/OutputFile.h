@@ -27,11 +27,12 @@ public:
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
-  /// Whether a file written at `path` would take the place of `other`. Devices
-  /// and pipes stay what they are.
+  /// Returns true if a file written at `path` would take the place of `other`.
+  /// Devices and pipes stay what they are.
   static bool wouldReplace(llvm::StringRef path, llvm::StringRef other);
 
-  /// Whether the file can be written, and was so far. If not, prints one line.
+  /// Returns true if the file can be written and all writes so far succeeded.
+  /// Prints one line otherwise.
   bool check(llvm::raw_ostream &errors) const;
   /// Where to write. Errors are kept for `commit`.
   llvm::raw_pwrite_stream &stream() { return *output; }

@@ -36,8 +36,8 @@ struct StageBytes {
   int64_t residuals = 0;   ///< Messages that stay on the stage.
   int64_t temporaries = 0; ///< Scratch of kernels and of library calls.
   int64_t channels = 0;    ///< Buffers of transfers, both directions.
-  /// Of those before: copies of parameters of other stages, and what goes back
-  /// to these of their gradients.
+  /// The part of those before that copies of other stages' parameters take, and
+  /// the gradients that go back to these.
   int64_t tied = 0;
   int64_t padding = 0; ///< What alignment takes.
   int64_t arena = 0;
@@ -69,13 +69,13 @@ struct StageReport {
   double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
   StageBytes bytes;
 
-  /// Of the device that takes most.
+  /// Returns the bytes of the device that takes most.
   int64_t getLargestArena() const {
     return arenas.empty() ? bytes.arena : *llvm::max_element(arenas);
   }
 };
 
-/// Of lines of stages that exchange waves.
+/// Numbers of lines of stages that exchange waves.
 struct WaveReport {
   int64_t workers = 0; ///< 0: there is one line, which has no waves.
   int64_t wave = 1, distance = 0;
@@ -100,24 +100,26 @@ struct Report {
   double predictedBubble = 0;
   /// The same for one of many updates, where no device waits for another's.
   double steadyBubble = 0;
-  /// Of one update, from measured costs; 0 without them.
+  /// The seconds of one update from measured costs; 0 without them.
   double predictedSeconds = 0;
   /// The same from measured costs or, without them, from those that the cuts
   /// are planned by: plans of one model are compared by it.
   double simulatedSeconds = 0;
-  /// Of that: forwards and backwards, of all devices together.
+  /// The part of that which all devices together spend in forwards and
+  /// backwards.
   double workSeconds = 0;
   int64_t simulatedDevices = 0;
-  /// What a drain costs a pipeline that goes on else, from measured costs.
+  /// The seconds that a flush costs a pipeline that is otherwise continuous,
+  /// from measured costs.
   double drainSeconds = 0;
-  /// What holds the values of a checkpoint while it is written, in the memory
-  /// of the host.
+  /// Bytes of host memory that hold the values of a checkpoint while it is
+  /// written.
   int64_t checkpointBytes = 0;
-  /// What sums between processes need besides arenas, by process, where the
-  /// program runs as so many.
+  /// Bytes that sums between processes need besides arenas, by process, where
+  /// the program runs as so many.
   std::vector<std::vector<int64_t>> transport;
-  /// Updates per second of a pipeline that never drains over those of one that
-  /// drains at every update, if every stage takes as long: (M + p - 1) / M.
+  /// Updates per second of a flush-free pipeline over those of one that flushes
+  /// at every update, if every stage takes as long: (M + p - 1) / M.
   /// Synchronous: 1.
   double speedupOverFlush = 1;
   /// Bound of the norm of the gradients; 0: none.
@@ -132,7 +134,7 @@ struct Report {
   std::vector<std::string> timeline;
   int64_t timelineUpdates = 1;
 
-  /// Of the device that takes most.
+  /// Returns the bytes of the device that takes most.
   int64_t getLargestArena() const {
     int64_t most = 0;
     for (const StageReport &stage : stages)
@@ -184,7 +186,7 @@ private:
   void printReplicaArenas(llvm::raw_ostream &stream) const;
 
   llvm::StringSet<> updated; ///< Variables that update tasks write.
-  /// By channel: the stages that put and take, -1 for none.
+  /// The stages that put and take, by channel; -1 for none.
   llvm::StringMap<std::pair<int64_t, int64_t>> ends;
 };
 

@@ -28,11 +28,11 @@ llvm::SmallVector<int64_t> replicasByPlace(const CompileOptions &options,
 bool adoptSchedule(CompileOptions &options, bool &splitsBackward,
                    std::string &error);
 
-/// Whether the user bounds what orders there are, by a table or by memory that
-/// a schedule keeps to: then it may be theirs that there is none.
+/// Returns true if the user bounds the orders, by a table or by memory that a
+/// schedule keeps to: then that none exists may be the user's error.
 bool restrictsOrders(const CompileOptions &options);
 
-/// What is wrong with the schedule for so many stages, or nothing.
+/// Returns the error of the schedule for so many stages, or an empty string.
 std::string checkSchedule(const CompileOptions &options, int64_t stages);
 
 /// Fails with what is wrong with the method for a pipeline this deep.

@@ -69,7 +69,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext *context,
                                               llvm::StringRef path,
                                               const ImportOptions &options);
 
-/// Whether `path` names an ONNX model, by its extension: .onnx or .onnxtext.
+/// Returns true if `path` names an ONNX model, by its extension: .onnx or
+/// .onnxtext.
 bool isModelPath(llvm::StringRef path);
 
 /// Prints diagnostics as lines "FILE: message", "FILE: warning: message" or

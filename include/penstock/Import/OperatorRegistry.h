@@ -73,12 +73,12 @@ struct Operator {
   /// it may hold any.
   using RangeFn = std::optional<Range> (*)(NodeBinder &, unsigned i);
 
-  /// Whether gradients flow through the node.
+  /// States if gradients flow through the node.
   enum Derivative { Differentiable, Inactive };
 
-  /// What the first result has of the first operand: nothing in particular, all
-  /// of its elements and no others, in some order and number and as some type,
-  /// or the operand itself.
+  /// The relation of the first result's elements to those of the first operand:
+  /// nothing in particular, all of its elements and no others, in some order
+  /// and number and as some type, or the operand itself.
   enum Elements { Computed, Moved, Same };
 
   llvm::StringRef domain;

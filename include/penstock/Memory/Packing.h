@@ -41,7 +41,7 @@ struct Placement {
   struct Extent {
     int64_t begin = 0, end = 0;
   };
-  /// By thing.
+  /// The extents, indexed by thing.
   std::vector<Extent> extents;
 
   /// The first of those that end last.

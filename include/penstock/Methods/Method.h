@@ -35,13 +35,14 @@ struct Lags {
   }
 };
 
-/// Of a method of several workers, each of which updates weights of its own
-/// with every microbatch: what they exchange.
+/// The exchange of a method of several workers, each of which updates weights
+/// of its own with every microbatch.
 struct Waves {
   int64_t workers = 1;
   /// Updates per wave; 0: as many as a line has stages.
   int64_t wave = 0;
-  /// By how many waves a worker may be ahead of what it knows of the others.
+  /// The number of waves that a worker may be ahead of what it knows of the
+  /// others.
   int64_t distance = 0;
 };
 

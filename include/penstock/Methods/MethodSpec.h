@@ -26,7 +26,7 @@ public:
   explicit MethodSpec(Spec spec) : Spec(std::move(spec)) {}
 
   const Method &getMethod() const;
-  /// Whether microbatches of different updates are in flight together.
+  /// Returns true if microbatches of different updates are in flight together.
   bool isAsynchronous() const;
 
   pipeline::MethodAttr toAttr(mlir::MLIRContext *context) const;
@@ -67,8 +67,8 @@ mlir::LogicalResult checkMethodSchedule(const MethodSpec &method,
                                         const schedule::ScheduleSpec &schedule,
                                         std::string &error);
 
-/// Whether the method takes a stage of so many replicas, with so many devices
-/// behind it, as these checks see it.
+/// Returns true if the method supports a stage of so many replicas, with so
+/// many devices behind it, as these checks see it.
 bool allowsStage(const MethodSpec &method, int64_t replicas, int64_t after,
                  int64_t microbatches);
 

@@ -68,7 +68,7 @@ struct WaveTable {
   int64_t getGlobalStaleness() const {
     return (distance + 1) * wave + wave - 2;
   }
-  /// By how many waves clocks are apart at most.
+  /// Returns the maximum number of waves between two clocks.
   int64_t getClockDistance() const { return distance + 1; }
   int64_t getVersions() const { return wave; }
 };

@@ -62,7 +62,8 @@ public:
     return {};
   }
 
-  /// Whether the numbers of an update are others than the learning rate.
+  /// Returns true if the numbers of an update are others than the learning
+  /// rate.
   virtual bool hasRates() const = 0;
   /// The numbers of update `step` (counted from 1), from the learning rate.
   virtual llvm::SmallVector<mlir::Value>
@@ -79,13 +80,14 @@ public:
   virtual llvm::SmallVector<mlir::Value>
   emitState(Arithmetic f, mlir::Value weight, mlir::Value &gradient,
             mlir::ValueRange state, mlir::ValueRange rates) const = 0;
-  /// What is subtracted from the weight, from the new state.
+  /// Emits the step that is subtracted from the weight, computed from the new
+  /// state.
   virtual mlir::Value emitStep(Arithmetic f, mlir::Value gradient,
                                mlir::ValueRange state,
                                mlir::ValueRange rates) const = 0;
 
-  /// Whether the state says where the weights go next, which is what methods
-  /// that predict weights need.
+  /// Returns true if the state gives the direction of the next step, which
+  /// methods that predict weights need.
   virtual bool hasDirection() const = 0;
   /// The direction is a state of its own, this one of getStates().
   virtual std::optional<unsigned> getDirectionState() const {

@@ -28,7 +28,7 @@ struct UpdateExtension {
 
 /// One element of each tensor, and the scalars, which are f32.
 struct UpdateElements {
-  /// Of the tensor arguments and of the results of the former update.
+  /// The tensor arguments and the results of the former update.
   llvm::SmallVector<mlir::Value> arguments, results;
   llvm::SmallVector<mlir::Value> states, inputs, scalars;
 };

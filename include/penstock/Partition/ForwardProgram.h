@@ -30,14 +30,15 @@ struct ForwardProgram {
   /// Finds them, or says what of the module's form is wrong.
   static mlir::FailureOr<ForwardProgram> find(mlir::ModuleOp module);
 
-  /// Whether `op` depends on constants and parameters only, so that every stage
-  /// that needs it evaluates it again.
+  /// Returns true if `op` depends on constants and parameters only, so that
+  /// every stage that needs it evaluates it again.
   bool isRecomputable(mlir::Operation *op) const {
     return recomputable.contains(op);
   }
   /// Says so of a copy of such an op.
   void addRecomputable(mlir::Operation *op) { recomputable.insert(op); }
-  /// Whether argument i of the function is a variable that the task reads.
+  /// Returns the read of argument i of the function, or null if that is no
+  /// variable that the task reads.
   pipeline::ReadOp getRead(unsigned argument);
   /// The ops of the function's block that use `value`, nested uses included.
   llvm::SetVector<mlir::Operation *> getUsersInFunction(mlir::Value value);

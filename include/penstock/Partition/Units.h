@@ -25,19 +25,20 @@ struct Unit {
   double forwardSeconds = 0, backwardSeconds = 0;
   /// Seconds of an update; 0 where the microbatches of one are not known.
   double updateSeconds = 0;
-  /// Of the parameters whose first reader it is, also through expressions of
-  /// parameters only, which belong to no unit.
+  /// Bytes of the parameters whose first reader it is, also through expressions
+  /// of parameters only, which belong to no unit.
   double weightBytes = 0;
 };
 
-/// What one execution of a unit takes, as measured.
+/// The measured seconds of one execution of a unit.
 struct UnitSeconds {
   double forward = 0, backward = 0, update = 0;
 };
 
 struct Units {
   std::vector<Unit> units;
-  /// By cut: bytes of what is defined before it and used after it.
+  /// Bytes of the values that are defined before a cut and used after it, by
+  /// cut.
   std::vector<double> cutBytes;
   MachineRates rates;
   /// In an update.

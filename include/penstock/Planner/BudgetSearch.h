@@ -21,7 +21,7 @@
 
 namespace penstock {
 
-/// What a stage turned out to be.
+/// The measured memory of a stage that was built.
 struct BuiltStage {
   int64_t need = 0;   ///< Bytes of its device.
   int64_t stored = 0; ///< Bytes of residuals per microbatch.
@@ -63,7 +63,8 @@ private:
   BuildStages build;
   std::vector<int64_t> budgets, needs;
   int64_t worst = 0;
-  /// Of every stage: what it needed, by what it stored.
+  /// The bytes that a stage needed, by the bytes that it stored; for every
+  /// stage.
   std::vector<std::map<int64_t, int64_t>> known;
 };
 

@@ -62,7 +62,7 @@ struct PlanState {
   /// States that this one contains, in increasing order.
   llvm::SmallVector<unsigned> ancestors;
   double seconds = 0, activationBytes = 0, weightBytes = 0;
-  /// What later layers read of it: carried by a cut here.
+  /// Bytes that later layers read of it: carried by a cut here.
   double cutBytes = 0;
   /// The same as PipeDream's planner adds it up: the outputs of the frontier,
   /// and of what it has edges to that lead beyond one of the frontier's

@@ -44,7 +44,7 @@ double getStageSeconds(const LinearProblem &problem, int64_t begin,
 /// The best plan. Needs 1 <= stages <= number of units. O(n * n * stages).
 LinearPlan partitionLinearly(const LinearProblem &problem, int64_t stages);
 
-/// Whether units [begin, end) may be stage number `stage`.
+/// Returns true if units [begin, end) may be stage number `stage`.
 using StageFilter =
     llvm::function_ref<bool(int64_t stage, int64_t begin, int64_t end)>;
 

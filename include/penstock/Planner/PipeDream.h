@@ -39,7 +39,8 @@ struct PipeDreamOptions {
   bool straight = false;     ///< No replicas.
   /// A number that all numbers of replicas divide; 0: they need not.
   int64_t microbatches = 0;
-  /// Of transfers, Released only; 0: transfers are not counted.
+  /// The compression ratio of transfers, Released only; 0: transfers are not
+  /// counted.
   double compressionRatio = 1;
   MemoryModel memory;
   bool countsMemory = true; ///< Also without a limit.

@@ -64,15 +64,15 @@ struct PlanCandidate {
 
 struct Plan {
   std::vector<PlanStage> stages; ///< Flat: replicas of all levels multiplied.
-  /// Whether its schedule has been proved, where memory was counted in it.
+  /// True if its schedule has been proved, where memory was counted in it.
   bool isSchedulable = true;
-  /// Whether memory is what its compiled program allocates, and not reckoned
-  /// from sizes of layers.
+  /// True if memory is that of its compiled program, and not computed from
+  /// sizes of layers.
   bool isCompiled = false;
-  /// What `penstockc` is told to make that program.
+  /// The flags of `penstockc` that make that program.
   std::vector<std::string> flags;
-  /// Of the slowest stage, were there cuts between branches, of which programs
-  /// have none; 0: they are no faster.
+  /// Seconds of the slowest stage if cuts between branches were allowed, which
+  /// programs do not have; 0: they are no faster.
   double branchedSeconds = 0;
   std::vector<LevelStage> levels; ///< From the highest level down.
   std::vector<PlanCut> cuts;

@@ -23,7 +23,7 @@ struct PlanReport {
   const LayerGraph &graph;
   const std::vector<PlanState> &states;
   const Plan &plan;
-  /// Of PipeDream-2BW; null for others.
+  /// The plan of PipeDream-2BW; null for others.
   const DoubleBufferPlan *doubleBuffer = nullptr;
   std::string title; ///< Model, devices and algorithm.
 };

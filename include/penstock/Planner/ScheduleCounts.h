@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-/// Of one device of a stage, at most.
+/// Upper bounds for one device of a stage.
 struct StageCounts {
   int64_t inFlight = 1; ///< Microbatches between forward and backward.
   int64_t versions = 1; ///< Of its weights.

@@ -53,8 +53,8 @@ struct StageSearchProblem {
   /// Per unit, if it is known: what it may be expected to need in any case, so
   /// that only the rest follows the activations.
   std::vector<double> heldBytes = {};
-  /// Whether a device has several stages: what it needs too much of is then not
-  /// known to be the fault of any one of them.
+  /// True if a device has several stages: a device that needs too much then
+  /// does not tell which stage is at fault.
   bool sharesDevices = false;
   int64_t trials = 24; ///< At most so many plans are built.
   /// After as many turns in which nothing else is likely to fit, or to be
@@ -78,7 +78,7 @@ struct StageSearchResult {
   StagePlan plan;
   std::vector<int64_t> bytes;
   bool fits = false;
-  /// Whether no plan that is faster can fit, or, where none fits, none at all.
+  /// True if no faster plan can fit, or, where none fits, no plan at all.
   bool isProved = false;
   int64_t trials = 0;
   /// All that were built, in that order, where whoever builds them notes it.

@@ -74,13 +74,13 @@ struct WorkerPlan {
   double slowestSeconds = 0; ///< Of a stage or a transfer.
   double latencySeconds = 0; ///< Of one microbatch, through all and back.
   int64_t wave = 1;          ///< N.
-  /// What a wave takes where no other worker is waited for.
+  /// Returns the seconds of a wave that waits for no other worker.
   double getWaveSeconds() const {
     return std::max(static_cast<double>(wave) * slowestSeconds, latencySeconds);
   }
 };
 
-/// What a simulation of the workers' clocks finds, in its steady state.
+/// The result of a simulation of the workers' clocks, in its steady state.
 struct ClockSimulation {
   double microbatchesPerSecond = 0; ///< Of all workers.
   std::vector<double> waitingShare; ///< By worker.

@@ -31,12 +31,12 @@ struct CsvAction {
 };
 
 struct CsvSchedule {
-  /// By device.
+  /// The actions of each device, in order.
   std::vector<std::vector<CsvAction>> rows;
   int stages = 0;
   int64_t microbatches = 0;
   bool hasTransfers = false, splitsBackward = false;
-  /// By stage: its devices, one per replica.
+  /// The devices of each stage, one per replica.
   std::vector<llvm::SmallVector<int64_t, 1>> devices;
   /// The first backward whose microbatch was not due, if any.
   std::optional<CsvAction> reordered;

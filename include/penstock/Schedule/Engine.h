@@ -153,8 +153,8 @@ struct Event {
   EventKind kind = EventKind::Run;
   /// A task, a channel, a channel, a group, a channel.
   int id = -1;
-  /// Of the microbatch or the update, counted from the start of the segment,
-  /// over all replicas.
+  /// The number of the microbatch or the update, counted from the start of the
+  /// segment, over all replicas.
   int64_t number = 0;
   /// The update that the outermost loop is at. Never decreases along a stream.
   int64_t update = 0;
@@ -201,15 +201,16 @@ struct Violation {
   /// More lines, as the queue heads of a deadlock: one note each.
   std::vector<std::string> notes;
   int device = -1;
-  /// Of the event that breaks it, or -1.
+  /// The entry of the event that breaks it, or -1.
   int entry = -1;
 };
 
-/// What a device needs; from walks, by maximum.
+/// The requirements of a device; the maximum over walks.
 struct Needs {
-  /// By channel: the most messages alive at the receiver, unsent at the sender.
+  /// The most messages alive at the receiver, and unsent at the sender, by
+  /// channel.
   std::vector<int64_t> slots, staging;
-  /// By variable: the oldest version read, as a number of versions.
+  /// The oldest version read, as a number of versions, by variable.
   std::vector<int64_t> versions;
 
   void include(const Needs &other);
@@ -222,9 +223,9 @@ std::optional<Violation> walkDevice(const Model &model, int device,
                                     Awaits awaits, Needs &needs,
                                     int64_t &steps);
 
-/// What takes how long in an execution.
+/// The durations of an execution.
 struct Costs {
-  /// By task, by channel and by group. Empty: all zero.
+  /// Durations by task, by channel and by group. Empty: all zero.
   std::vector<double> task, channel, group;
 };
 
@@ -238,11 +239,11 @@ struct Interval {
 struct Execution {
   /// S7, or none.
   std::optional<Violation> violation;
-  /// By order of execution; only if asked for.
+  /// The runs in the order of execution; only if asked for.
   std::vector<Interval> runs;
   /// From the first start to the last end of any run.
   double makespan = 0;
-  /// By device.
+  /// The time that each device is busy.
   std::vector<double> busy;
   int64_t steps = 0;
 };
@@ -256,7 +257,7 @@ Execution execute(const Model &model, StreamMaker streams, int64_t updates,
                   Awaits awaits, const Costs &costs = {},
                   bool recordRuns = false);
 
-/// What `verifyAll` found.
+/// The result of `verifyAll`.
 struct Proof {
   std::optional<Violation> violation;
   Needs needs;

@@ -29,8 +29,9 @@ struct Family : SpecKind {
   /// A sentence that says which numbers would do, or "". May be null.
   std::string (*refuse)(const Problem &problem);
   std::vector<Order> (*generate)(const Problem &problem);
-  /// Whether every update ends before the next one begins. Others are loops
-  /// over the microbatches of all updates, for methods that are asynchronous.
+  /// True if every update ends before the next one begins. Other schedules are
+  /// loops over the microbatches of all updates, for methods that are
+  /// asynchronous.
   bool flushes = true;
 };
 

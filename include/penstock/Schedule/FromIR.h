@@ -43,7 +43,7 @@ struct Imported {
   llvm::DenseMap<mlir::Value, Home> homes;
 
   std::vector<Order> orders;
-  /// By Event::entry and Item::entry.
+  /// The ops, indexed by Event::entry and Item::entry.
   llvm::SmallVector<mlir::Operation *> entries;
 };
 
@@ -59,7 +59,8 @@ mlir::FailureOr<Imported> importModel(mlir::ModuleOp module, TaskSet tasks,
 mlir::FailureOr<Imported> importSchedule(pipeline::ScheduleOp schedule,
                                          Sizes sizes = Sizes::Keep);
 
-/// Whether the schedule runs evaluate tasks.
+/// Returns the tasks that the schedule runs: those of evaluation, or those of
+/// training.
 TaskSet tasksOf(pipeline::ScheduleOp schedule);
 
 /// Adds an order op to a schedule.

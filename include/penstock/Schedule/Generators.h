@@ -47,12 +47,12 @@ public:
   llvm::StringRef name() const { return getName(); }
   /// Stages per device.
   int chunks() const;
-  /// Whether input and weight gradients are separate actions.
+  /// Returns true if input and weight gradients are separate actions.
   bool splitsBackward() const;
   /// Replicas of every stage that it runs.
   int replicas() const;
   Placement placement() const;
-  /// Whether every update ends before the next one begins.
+  /// Returns true if every update ends before the next one begins.
   bool flushes() const;
   /// The device, of `devices`, of replica `replica` of stage `stage`.
   int deviceOf(int stage, int devices, int replica = 0) const;
@@ -104,7 +104,8 @@ public:
   /// Updates that are simulated.
   int64_t updates = 1;
   Times times;
-  /// By stage, where they are known to differ; each its own, no share of one.
+  /// Times by stage, where they are known to differ; each its own, no share of
+  /// one.
   std::vector<Times> stageTimes;
   /// In microbatches of one stage; 0: none.
   double memoryLimit = 0;
@@ -119,7 +120,7 @@ public:
   int stageOf(int task) const { return model.tasks[task].stage; }
   /// A task's duration, as a share of its stage's.
   double timeOf(int task) const;
-  /// What a device does per microbatch, in time.
+  /// Returns the time that a device computes per microbatch.
   double loadOf(int device) const;
   /// The device with the most of it, the first of several.
   int busiestDevice() const;
@@ -127,7 +128,7 @@ public:
   llvm::SmallVector<int, 2> stagesOf(int device) const;
 };
 
-/// What is wrong with these numbers for this schedule, or nothing.
+/// Returns the error of these numbers for this schedule, or an empty string.
 std::string refuse(const Problem &problem);
 
 /// Orders of the problem's model. It must not be refused.
@@ -155,9 +156,9 @@ std::vector<Order> generateOpen(const Model &model);
 /// flight.
 std::vector<Order> generateWaves(const Model &model);
 
-/// By stage: the lag, in microbatches, with which its forward reads the newest
-/// weights in these orders, over all replicas. In 1F1B, how many it is ahead of
-/// its backward.
+/// Returns, by stage, the lag in microbatches with which its forward reads the
+/// newest weights in these orders, over all replicas. In 1F1B, its distance
+/// from its own backward.
 std::vector<int64_t> forwardLeads(const Model &model,
                                   llvm::ArrayRef<Order> orders);
 

@@ -15,7 +15,8 @@
 namespace penstock::schedule {
 
 struct Simulation {
-  /// By device, in the order of their starts; times with transfers.
+  /// The runs of each device in the order of their starts; times with
+  /// transfers.
   std::vector<std::vector<Interval>> runs;
   /// The longest time that a device takes, from its first start to its last
   /// end; and from the first start of any to the last end of any, which is what
@@ -23,7 +24,7 @@ struct Simulation {
   double makespan = 0, withBarrier = 0;
   /// Share of the makespan that is not M (F + I + W) of every update.
   double bubble = 0, bubbleWithBarrier = 0;
-  /// By device: activations held at most, in microbatches of one stage.
+  /// The most activations that each device holds, in microbatches of one stage.
   std::vector<double> peaks;
   /// Why the orders do not run to their end, and the devices' states; or empty.
   std::string circle;
@@ -34,7 +35,8 @@ struct Simulation {
   bool isShorterThan(const Simulation &other) const;
 };
 
-/// Whether no device holds more than the problem's memory limit, if it has one.
+/// Returns true if no device holds more than the problem's memory limit, if it
+/// has one.
 bool keepsLimit(const Problem &problem, const Simulation &simulation);
 
 /// Runs `problem.updates` updates.

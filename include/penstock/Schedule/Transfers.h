@@ -20,9 +20,8 @@ std::optional<std::string>
 placeTransfers(const Model &model, std::vector<Order> &orders,
                llvm::ArrayRef<double> taskTimes = {});
 
-/// What happens once per update, for orders that have the transfers of their
-/// microbatches: adds the messages of updates and the sums that they lack, and
-/// says whether there were any.
+/// Adds the messages of updates and the sums, once per update, to orders that
+/// have the transfers of their microbatches. Returns true if there were any.
 bool completeTransfers(const Model &model, std::vector<Order> &orders);
 
 /// Adds those of channels with queues of their own, which push tasks put into:

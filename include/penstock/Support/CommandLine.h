@@ -30,12 +30,12 @@ void respectNoColor();
 void reportError(llvm::StringRef tool, const llvm::Twine &message,
                  llvm::raw_ostream &errors);
 
-/// What a tool says of itself besides its flags.
+/// The description of a tool besides its flags.
 struct ToolText {
   llvm::StringRef name;
   /// A sentence that begins behind the name.
   llvm::StringRef overview;
-  /// What stands behind the name on a command line.
+  /// The arguments behind the name on a command line.
   llvm::StringRef usage = "[options]";
   /// The groups of its flags, in order; none: whatever is not hidden.
   llvm::ArrayRef<const llvm::cl::OptionCategory *> groups = {};

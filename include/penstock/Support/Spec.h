@@ -39,7 +39,7 @@ struct SpecKey {
   /// One phrase for the type and the whole range, as in "a number of updates".
   /// Where it is empty, each violation is described by itself.
   llvm::StringLiteral wants = "";
-  /// What a whole number counts, in messages; may be empty.
+  /// The noun that a whole number counts, in messages; may be empty.
   llvm::StringLiteral counts = "";
   /// A value to suggest; none is suggested if it is empty.
   llvm::StringLiteral example = "0.1";
@@ -64,7 +64,7 @@ struct SpecTable {
   /// Noun of the rows in messages, as in "method".
   llvm::StringLiteral noun;
   llvm::ArrayRef<const SpecKind *> kinds;
-  /// Whether messages put the noun before each name, and the fallback values
+  /// True if messages put the noun before each name, and the fallback values
   /// behind the names that they list.
   bool isVerbose = false;
 
@@ -94,7 +94,7 @@ public:
   int64_t getWhole(llvm::StringRef key) const {
     return static_cast<int64_t>(get(key));
   }
-  /// Whether the value was stated, be it equal to the fallback.
+  /// Returns true if the value was stated, be it equal to the fallback.
   bool isGiven(llvm::StringRef key) const;
   /// Sets the value of a key of the row. Returns what is wrong with it, or an
   /// empty string.

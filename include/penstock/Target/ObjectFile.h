@@ -39,7 +39,7 @@ struct TargetOptions {
   llvm::SmallVector<std::string> exported = {"penstock_program"};
 };
 
-/// What `march` means on this machine.
+/// The CPU that `march` names on this machine.
 struct TargetCpu {
   std::string triple;
   std::string name;
@@ -47,8 +47,8 @@ struct TargetCpu {
   std::string features;
   /// Lanes of f32 in the vectors that this CPU prefers: 16, 8 or 4.
   int64_t vectorWidth = 4;
-  /// What the runtime checks before it starts: the features that code for this
-  /// CPU may use, "+avx,+avx2".
+  /// The features that code for this CPU may use and that the runtime checks
+  /// before it starts: "+avx,+avx2".
   std::string required;
 };
 
