@@ -21,7 +21,7 @@ namespace penstock {
 
 class ActionTimes {
 public:
-  /// Of each trace the first `warmup` updates are left out.
+  /// Leaves out the first `warmup` updates of each trace.
   ActionTimes(int64_t microbatches, int64_t warmup)
       : microbatches(microbatches), warmup(warmup) {}
 

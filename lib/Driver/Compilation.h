@@ -62,10 +62,10 @@ public:
   searchPlans(const StageSearchProblem &problem, std::string &reason);
   std::optional<std::vector<int64_t>>
   measurePlan(const StagePlan &plan, int64_t units, std::string &reason);
-  /// What is asked for of what was planned.
+  /// Writes the requested product from the plan. Returns the exit code.
   int finish();
   bool isBeaten() const { return beaten; }
-  /// What its updates take at least, where it is.
+  /// Returns a lower bound of the seconds of its updates, if it is beaten.
   double getLeastSeconds() const { return leastSeconds; }
   /// The level of what is asked for; code is made when all is decided.
   Level getTarget() const {
@@ -75,8 +75,8 @@ public:
   const CompileOptions &getOptions() const { return options; }
   /// How many plans were compiled to their memory.
   int64_t getTrials() const { return trials; }
-  /// Of what does not fit: what the device of a stage needs at least that is
-  /// the furthest over the limit.
+  /// Returns, if the plan does not fit, the least bytes that the device needs
+  /// that is the furthest over the limit.
   std::optional<int64_t> getSmallestNeed() const { return smallestNeed; }
 
 private:
@@ -93,9 +93,11 @@ private:
     reportError("penstockc", message, log);
     return code;
   }
-  /// Of several, of which one will be finished.
+  /// Returns true if this is one of several candidates, of which one will be
+  /// finished.
   bool isCandidate() const { return toBeat.has_value(); }
-  /// Whether nothing can come of it that is faster than what there is.
+  /// Returns true if nothing can come of it that is faster than the best so
+  /// far.
   bool checkBeaten();
 
   int checkFiles();
@@ -156,7 +158,7 @@ private:
   int writeSchedule();
   int chooseReplicas();
   int failWithoutReplicas();
-  /// Whether cuts are planned for stages with replicas.
+  /// Returns true if cuts are planned for stages with replicas.
   bool plansReplicas() const {
     return options.choosesReplicas ||
            (options.choosesStages && !options.replicas.empty());

@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace penstock;
 
-/// What the object code of a program exports.
+/// The symbol that the object code of a program exports.
 static constexpr llvm::StringLiteral kProgramSymbol = "penstock_program";
 
 void Compilation::installDiagnostics() {

@@ -23,7 +23,7 @@
 
 namespace penstock {
 
-/// What holds for a flag besides its value; sums of these.
+/// Traits of a flag besides its value; sums of these.
 enum FlagTrait : unsigned {
   kNoTrait = 0,
   /// Its empty value would say the same as leaving it out, and is an error.

@@ -29,7 +29,7 @@ private:
     reportError("penstockc", message, errors);
     return false;
   }
-  /// What the rows of the flags say of them.
+  /// Checks the flags by the traits in their rows.
   bool checkRows();
   bool checkProduct();
   bool checkMode();

@@ -300,7 +300,8 @@ bool OptionChecker::checkModel() {
          checkRegex("freeze", options.freezeRegex);
 }
 
-/// What --loss=softmax-cross-entropy says behind its colon.
+/// Checks the parameters of --loss=softmax-cross-entropy, which stand behind
+/// its colon.
 bool OptionChecker::checkClassTargets(StringRef parameters) {
   std::string flag = "--loss=softmax-cross-entropy: ";
   while (!parameters.empty()) {

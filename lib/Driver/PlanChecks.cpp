@@ -119,9 +119,9 @@ int Compilation::checkMemory() {
       kDoesNotFit);
 }
 
-/// What is sure of an update: that all devices together do its forwards and
-/// backwards, and, once its plan is made, what its own schedule makes of it.
-/// Nodes that are measured one by one are slower than in a stage.
+/// Compares with lower bounds of an update: all devices together do its
+/// forwards and backwards, and, once its plan is made, its own schedule is
+/// simulated. Nodes that are measured one by one are slower than in a stage.
 bool Compilation::checkBeaten() {
   if (!toBeat || report.simulatedSeconds == 0 || (isTrial && options.profile))
     return beaten;

@@ -180,7 +180,7 @@ ReplicaRequest Compilation::getReplicaRequest() const {
   return request;
 }
 
-/// What is planned is as if the flags had said it.
+/// Adopts the planned replicas as if the flags had said them.
 void Compilation::adoptReplicas(const StagePlan &plan) {
   if (plan.replicas.empty())
     return;

@@ -65,8 +65,8 @@ struct Candidate {
   std::unique_ptr<Compilation> compilation;
 };
 
-/// Of a setting: a defect of ours, or whether there was more to look for than
-/// the cuts that are planned first, without recomputation.
+/// The outcome of a setting: an internal error, or if there was more to search
+/// than the cuts that are planned first, without recomputation.
 enum class Outcome { Settled, Searched, Defect };
 
 class FastestSearch {
@@ -95,7 +95,7 @@ private:
   std::map<int64_t, std::optional<double>> works; ///< By microbatches.
   /// For --explain: flags, and what became of them.
   std::map<Rank, std::pair<std::string, std::string>> outcomes;
-  /// What is said where no setting can be compiled at all.
+  /// The first error, reported if no setting can be compiled at all.
   std::string firstError;
   /// Where none fits: the least bytes of a largest device, and their flags.
   std::optional<std::pair<int64_t, std::string>> smallestNeed;
@@ -105,7 +105,7 @@ private:
 
 } // namespace
 
-/// What a plan that fits consists of.
+/// Describes a plan that fits.
 static std::string describe(const Compilation &compilation) {
   const Report &report = compilation.getReport();
   std::string text = llvm::formatv(

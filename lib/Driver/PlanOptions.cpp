@@ -209,7 +209,7 @@ bool OptionChecker::checkAverage() {
   return true;
 }
 
-/// What replicas need is said before anything is imported.
+/// Checks the requirements of replicas before anything is imported.
 bool OptionChecker::checkReplicas() {
   if (flags.replicas == "auto")
     return checkPlannedReplicas();
@@ -278,7 +278,7 @@ bool OptionChecker::checkPlannedReplicas() {
   return true;
 }
 
-/// Of schedules that have replicas by themselves.
+/// Checks schedules that have replicas by themselves.
 bool OptionChecker::checkMirror(const schedule::ScheduleSpec &spec) {
   std::string runs = "--schedule=" + options.schedule + " runs " +
                      std::to_string(spec.replicas()) +

@@ -35,7 +35,7 @@ private:
     return plan.getShapes(static_cast<int64_t>(units.units.size()));
   }
   PlanAnswer search(bool recompute);
-  /// Of one plan with one set of budgets, which is built once.
+  /// Builds one plan with one set of budgets, once.
   std::optional<std::vector<BuiltStage>> buildOnce(const StagePlan &plan,
                                                    ArrayRef<int64_t> budgets);
 
@@ -45,7 +45,7 @@ private:
   const BuildPlan &build;
   using BuildKey = std::pair<std::vector<StageShape>, std::vector<int64_t>>;
   std::map<BuildKey, std::optional<std::vector<BuiltStage>>> built;
-  /// Of the candidates that were measured with recomputation.
+  /// The searches of the candidates that were measured with recomputation.
   std::map<std::vector<StageShape>, BudgetSearch> searches;
 };
 } // namespace

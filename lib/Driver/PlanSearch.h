@@ -23,20 +23,20 @@ namespace penstock {
 struct ForwardProgram;
 struct Units;
 
-/// What replicas there may be.
+/// The request for replicas.
 struct ReplicaRequest {
   int64_t devices = 1; ///< To use at most.
   int64_t chunks = 1;  ///< Stages of a device.
   int64_t microbatches = 1;
-  /// Whether all stages are equally wide.
+  /// True if all stages are equally wide.
   bool areEqual = false;
   /// One number for all stages, or one per stage; none: they are planned.
   std::vector<int64_t> widths;
-  /// Whether schedule and method take so many devices in a row, with so many
-  /// replicas each.
+  /// Returns true if schedule and method support so many devices in a row, with
+  /// so many replicas each.
   std::function<bool(int64_t width, int64_t places)> isAllowed;
-  /// Whether the method takes a stage of so many replicas, with so many devices
-  /// behind it.
+  /// Returns true if the method supports a stage of so many replicas, with so
+  /// many devices behind it.
   std::function<bool(int64_t width, int64_t after)> allowsStage;
 };
 
@@ -71,7 +71,7 @@ private:
                                  StageShapeFilter isAllowed) const;
   std::optional<StagePlan> solveEqual(int64_t devices, int64_t width,
                                       StageShapeFilter isAllowed) const;
-  /// Of one stage, as the dynamic program counts them.
+  /// Returns the times of one stage, as the dynamic program counts them.
   StageTimes getTimes(int64_t begin, int64_t end, int64_t width) const;
   double getSeconds(int64_t begin, int64_t end, int64_t width) const;
 
@@ -82,7 +82,7 @@ private:
 
 struct PlanRequest {
   int64_t stages = 1;
-  /// Whether cuts are chosen; otherwise candidates have none, and the options
+  /// True if cuts are chosen; otherwise candidates have none, and the options
   /// say where they are.
   bool choosesCuts = false;
   /// Where stages have replicas; then `stages` is not asked for.
@@ -91,7 +91,8 @@ struct PlanRequest {
   int64_t chunks = 1;
   bool mayRecompute = false;
   int64_t limit = 0; ///< Bytes of a device.
-  /// Of a weight that trains: itself, its gradient and the optimizer's state.
+  /// The number of copies of a weight that trains: itself, its gradient and the
+  /// optimizer's state.
   double weightCopies = 2;
 };
 
@@ -128,7 +129,7 @@ mlir::LogicalResult insertBoundaries(mlir::ModuleOp module,
 mlir::FailureOr<std::optional<StagePlan>>
 planReplicas(mlir::ModuleOp module, const ReplicaRequest &request);
 
-/// What is worth comparing with each other.
+/// Returns the proposals that are worth comparing with each other.
 mlir::FailureOr<ReplicaProposals>
 proposeReplicas(mlir::ModuleOp module, const ReplicaRequest &request);
 

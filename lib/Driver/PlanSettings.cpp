@@ -78,7 +78,7 @@ static double getDistance(const CompileOptions &size) {
                            (kPerPlace * static_cast<double>(places))));
 }
 
-/// What an update takes if no stage waits for another but to fill the pipe.
+/// Returns the time of an update if stages wait only while the pipeline fills.
 static double getPromise(const CompileOptions &options, const StagePlan &plan,
                          double total) {
   auto microbatches = static_cast<double>(options.microbatches);

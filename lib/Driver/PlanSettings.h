@@ -21,8 +21,8 @@ struct Setting {
   CompileOptions options;
   /// Nodes that are compiled; 0 where nobody asked.
   int64_t units = 0;
-  /// What an update may be expected to take: those that promise most are tried
-  /// first. It decides nothing else.
+  /// The estimated time of an update: settings with the least are tried first.
+  /// It decides nothing else.
   double promise = 0;
 };
 

@@ -69,7 +69,7 @@ public:
 
   /// Seconds of forward, backward and update of every unit.
   std::optional<std::vector<UnitSeconds>> measureUnits(size_t units);
-  /// Of every stage of a module at level stages, on so many devices.
+  /// Measures every stage of a module at level stages, on so many devices.
   std::optional<std::vector<UnitSeconds>> measureStages(size_t stages,
                                                         int64_t devices);
 
@@ -94,7 +94,7 @@ private:
   const CompileOptions &options;
   std::string &reason;
   TemporaryFolder folder;
-  /// Of an update.
+  /// The number of microbatches of an update.
   int64_t microbatches = 1;
 };
 } // namespace

@@ -21,11 +21,11 @@ class ProfileCache {
 public:
   ProfileCache();
 
-  /// What the cost of a unit depends on: its ops, their types and attributes,
-  /// and how they are compiled.
+  /// Returns a key of all that the cost of a unit depends on: its ops, their
+  /// types and attributes, and how they are compiled.
   static std::string getKey(const Unit &unit, const CompileOptions &options);
-  /// Of the stages of a program, on so many devices at a time in the order of a
-  /// schedule.
+  /// Returns the key of a program's stages, on so many devices at a time in the
+  /// order of a schedule.
   static std::string getKey(mlir::ModuleOp program,
                             const CompileOptions &options, int64_t devices,
                             llvm::StringRef schedule);

@@ -104,7 +104,7 @@ bool Compilation::checkInference() {
   return false;
 }
 
-/// What devices are is part of the program.
+/// Checks that the flags agree with the devices, which are part of the program.
 bool Compilation::agreesWithDevices() {
   auto targets = getTargets(&context, options);
   for (StringRef flag :

@@ -85,7 +85,8 @@ static llvm::json::Array versionsRead(int64_t lag, int64_t microbatches) {
   return versions;
 }
 
-/// What microbatches of a worker read, and how late that may be.
+/// Describes the versions that microbatches of a worker read, and their largest
+/// delay.
 static llvm::json::Object describeWaves(const WaveReport &waves) {
   constexpr int64_t kCount = 16;
   WaveTable table{waves.wave, waves.distance};

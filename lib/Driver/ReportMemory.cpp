@@ -66,8 +66,8 @@ static SmallVector<StringRef> getInitializers(VariableOp variable) {
   return names;
 }
 
-/// Whether a variable is the copy of a parameter of another stage, or belongs
-/// to one.
+/// Returns true if a variable is the copy of a parameter of another stage, or
+/// belongs to one.
 static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
   auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
   if (whose && variable.getRole() != Role::Parameter)
@@ -76,8 +76,8 @@ static bool isOfCopy(VariableOp variable, const SymbolTable &symbols) {
   return whose && variable.getRole() == Role::Parameter;
 }
 
-/// Whether a checkpoint has the value of a variable: of copies on several
-/// stages, it has the first.
+/// Returns true if a checkpoint has the value of a variable: of copies on
+/// several stages, it has the first.
 static bool isSaved(VariableOp variable, const SymbolTable &symbols) {
   switch (variable.getRole()) {
   case Role::Parameter:
@@ -132,7 +132,7 @@ public:
 
 private:
   MutableArrayRef<StageReport> stages;
-  /// By the first device of some stages, the first of them.
+  /// The first stage, by the first device of some stages.
   llvm::DenseMap<int64_t, unsigned> stageOfDevice;
 };
 } // namespace
@@ -315,7 +315,7 @@ private:
   llvm::DenseSet<StringAttr> transferred;
   std::map<int64_t, SmallVector<ScratchOp>> scratches;
   std::map<int64_t, ClaimedBytes> claimed;
-  /// What tied parameters take, by device, channel and field.
+  /// Bytes of tied parameters, by device, channel and field.
   std::map<std::tuple<int64_t, StringRef, int64_t>, int64_t> tied;
 };
 } // namespace

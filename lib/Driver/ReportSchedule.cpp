@@ -22,7 +22,8 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-/// What an update adds to a long run: devices begin the next one at once.
+/// Returns the time that an update adds to a long run: devices begin the next
+/// one at once.
 static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
                              size_t stages, ArrayRef<double> speeds) {
   // A long timeline is not worth the time.
@@ -41,8 +42,8 @@ static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
   return std::max(0.0, 1 - busy / (more->makespan - fewer->makespan));
 }
 
-/// What was measured of each stage, and what the simulation makes of it, or of
-/// what is reckoned.
+/// Collects the measured seconds of each stage, and the simulation with these
+/// or with estimates.
 void Report::collectSeconds(ScheduleOp schedule) {
   auto module = schedule->getParentOfType<ModuleOp>();
   auto measured = module->getAttrOfType<DenseF64ArrayAttr>(kStageSecondsAttr);
@@ -111,7 +112,7 @@ void Report::collectWaits(ModuleOp module) {
   }
 }
 
-/// What workers exchange: all that of the first one.
+/// Collects the exchange of workers: all that of the first one.
 void Report::collectWaves(ModuleOp module) {
   waves = {};
   if (!method.getMethod().getWaves(method))
@@ -253,7 +254,7 @@ void Report::collectEnds(ModuleOp module, const StageNumbers &numbers) {
   }
 }
 
-/// What a stage's forward puts and its backward takes.
+/// Collects the values that a stage's forward puts and its backward takes.
 void Report::collectResiduals(ModuleOp module, const StageNumbers &numbers) {
   llvm::DenseMap<StringAttr, StringAttr> forwardStage;
   for (TaskOp task : module.getOps<TaskOp>())
@@ -277,7 +278,8 @@ void Report::collectResiduals(ModuleOp module, const StageNumbers &numbers) {
   }
 }
 
-/// What is handed on as it came may stay where it is.
+/// Returns the bytes of a put's own values: a value that is passed on as it
+/// came may stay where it is.
 static int64_t getOwnBytes(PutOp put) {
   int64_t bytes = 0;
   for (Value value : put.getValues())
