@@ -52,10 +52,10 @@ struct ChunkTasks {
 
 /// The devices of a line of groups of stages: one group per place and chunk.
 struct Layout {
-  /// By device of the model: its place among the problem's devices, or -1.
+  /// The position among the problem's devices, or -1, by device of the model.
   std::vector<int> places;
   int devices = 0;
-  /// By stage.
+  /// The chunk of each stage.
   std::vector<int> chunks;
 };
 
@@ -202,7 +202,7 @@ static Order bindOrder(const Model &model, const Problem &problem,
   return result;
 }
 
-/// What the stages of each chunk take together.
+/// Returns the summed times of the stages of each chunk.
 static std::vector<Times> addUpTimes(const Model &model, const Layout &layout,
                                      int chunks, const Times &times,
                                      ArrayRef<double> taskTimes) {
@@ -297,7 +297,7 @@ std::optional<std::vector<Order>> generate(const Model &model, StringRef text) {
 // Orders of no schedule
 //===----------------------------------------------------------------------===//
 
-/// What a device of a line runs, in one loop over microbatches.
+/// The actions of a device of a line, in one loop over microbatches.
 struct LineDevice {
   ChunkTasks tasks;
   /// Devices at its place, and those from there to the end of its line.

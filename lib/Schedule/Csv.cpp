@@ -25,7 +25,7 @@ namespace penstock::schedule {
 
 namespace {
 
-/// What the cells of one kind of one stage do in a row: runs of F, I (or B, as
+/// The sequence of the cells of one kind of one stage: runs of F, I (or B, as
 /// far as it is one) or W, or transfers.
 struct Kind {
   int stage;
@@ -177,7 +177,7 @@ bool Checker::checkEnds(char letter) {
   return fail(sent->inOrder.front()->where() + ": no stage receives that");
 }
 
-/// What a stage sends, the next one receives in the same order.
+/// Checks that the next stage receives what a stage sends in the same order.
 bool Checker::checkSequences(char letter) {
   for (int stage = 0; stage + 1 < schedule.stages; ++stage) {
     int from = letter == 'F' ? stage : stage + 1, to = 2 * stage + 1 - from;

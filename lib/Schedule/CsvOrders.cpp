@@ -173,7 +173,8 @@ static std::vector<int> findFar(const Model &model,
   return far;
 }
 
-/// What a device does in an update: its row, then what is done once.
+/// Returns the actions of a device in an update: its row, then what is done
+/// once.
 static Order orderOf(const Model &model, const CsvSchedule &schedule,
                      int device, ArrayRef<Item> items) {
   Order order;

@@ -44,7 +44,7 @@ private:
   const Model &model;
   double transfer;
   std::vector<Device> devices;
-  /// By task and number; negative: not done.
+  /// End times by task and number; negative: not done.
   std::vector<std::vector<double>> ends;
   std::vector<double> durations;
   Dataflow result;

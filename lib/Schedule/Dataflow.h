@@ -15,7 +15,7 @@
 namespace penstock::schedule {
 
 struct Dataflow {
-  /// By device, in the order of their runs.
+  /// The intervals of each device in the order of their runs.
   std::vector<std::vector<Interval>> runs;
   /// Why the orders cannot run to their ends, and a line per device with what
   /// it did and what it waits for; or nothing.

@@ -24,11 +24,11 @@ public:
 
   /// Goes on until nothing can move, not beyond events of this update.
   void advance(int64_t lastUpdate);
-  /// Whether every stream has been executed to its end.
+  /// Returns true if every stream has been executed to its end.
   bool finished();
   /// Every counter, relative to the end of update `update`.
   std::vector<int64_t> snapshot(int64_t update) const;
-  /// What stands at the head of each device's queues, and why it waits.
+  /// Draws the head of each device's queues, and why it waits.
   std::vector<std::string> drawQueues();
   /// Two events that wait for each other, as a sentence.
   std::string findCircle();
@@ -48,7 +48,7 @@ private:
     bool ended = false;
     /// Runs (and awaits); transfers with peers; sources and sinks.
     Queue compute, transfer, io;
-    /// By channel and whether it sends: transfers that wait for no others.
+    /// Transfers that wait for no others, by channel and whether it sends.
     std::map<std::pair<int, bool>, Queue> own;
   };
   /// How many events of a task, or of an end of a channel, are done, by
@@ -73,12 +73,13 @@ private:
   bool stepOwn(int device);
   bool stepReduce(int device, const Event &event);
 
-  /// Whether the event is over; raises `time` to its end.
+  /// Returns true if the event is over; raises `time` to its end.
   bool isDone(const Done &done, int64_t number, double &time) const;
   void setDone(Done &done, int64_t number, double time);
   void setRunDone(int task, int device, int64_t number, double time);
   bool isTransferred(int channel, int64_t number, double &time) const;
-  /// Whether message number - size * replicas has been given up by its users.
+  /// Returns true if message number - size * replicas has been released by its
+  /// users.
   bool isFree(const Users &users, int64_t size, int64_t step, int64_t number,
               double &time) const;
   bool canRun(const Event &event, double &time, std::string *why) const;

@@ -22,7 +22,7 @@ struct Precedence {
 
 struct ModuloTimes {
   int64_t period = 1;
-  /// By node, in period 0.
+  /// Start times by node, in period 0.
   std::vector<int64_t> starts;
 };
 
@@ -49,13 +49,14 @@ public:
              int64_t period, int64_t messages)
       : model(model), entries(entries), period(period), messages(messages) {}
 
-  /// What an entry sends: `time` is that of the message of period 0, `rank` and
-  /// `number` decide between those of equal times, on all devices alike.
+  /// Adds a message that an entry sends: `time` is that of the message of
+  /// period 0, `rank` and `number` decide between those of equal times, on all
+  /// devices alike.
   void addSend(size_t entry, int channel, int64_t time, int64_t rank,
                int64_t number);
   /// Posted where the sender need not wait for this device.
   void addRecv(int channel, int64_t time, int64_t rank, int64_t number);
-  /// What must be summed before an entry, behind transfers of the same time.
+  /// Adds a sum that precedes an entry, behind transfers of the same time.
   void addSum(size_t entry, int group, int64_t time);
 
   /// The loop's items: runs and transfers. Data come when the entry says,

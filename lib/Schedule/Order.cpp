@@ -118,7 +118,7 @@ private:
   const Order &order;
   int64_t perUpdate, updates;
   SmallVector<Cursor, 4> stack;
-  /// By kind of event and id.
+  /// Counts by kind of event and id.
   std::vector<std::vector<Count>> counts;
 };
 
@@ -231,7 +231,8 @@ int64_t fillOf(const Model &model, ArrayRef<Order> orders) {
   return fill;
 }
 
-/// Whether an update is over before the next begins, and sees its weights only.
+/// Returns true if an update is over before the next begins, and reads its
+/// weights only.
 static bool drains(const Model &model, ArrayRef<Order> orders) {
   for (const Order &order : orders) {
     if (order.loops.empty())

@@ -38,7 +38,7 @@ Numbering numberEvents(const Model &model, EventKind kind, int id, int device);
 /// The stage at the sending and at the receiving end; -1 for source and sink.
 int senderStage(const Model &model, const Channel &channel);
 int receiverStage(const Model &model, const Channel &channel);
-/// Whether messages are counted by updates, or by waves.
+/// Returns true if messages are counted by updates, or by waves.
 bool countsUpdates(const Model &model, const Channel &channel);
 bool countsWaves(const Model &model, const Channel &channel);
 /// The device at which message `number` is received or sent, or -1.

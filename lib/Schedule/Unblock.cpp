@@ -55,9 +55,9 @@ private:
   }
 
   const Model &model;
-  /// By device: runs of microbatches.
+  /// Runs of microbatches by device.
   std::vector<Row> rows;
-  /// By task and microbatch.
+  /// Done runs by task and microbatch.
   std::vector<std::vector<bool>> done;
 };
 
@@ -157,7 +157,8 @@ void unblock(const Model &model, std::vector<Order> &orders) {
   Unblocking(model).unblock(orders);
 }
 
-/// Of one stage, between their forward and their backward or its first half.
+/// Returns the most microbatches of one stage in flight, between their forward
+/// and their backward or its first half.
 static int64_t countInFlight(const Model &model, const Order &order) {
   int64_t most = 0;
   std::vector<int64_t> inFlight(model.stages.size());

@@ -35,7 +35,7 @@ private:
 
   const Model &model;
   int64_t updates;
-  /// By stage; empty if no stage folds.
+  /// The tasks of each stage; empty if no stage folds.
   std::vector<StageTasks> stages;
 };
 

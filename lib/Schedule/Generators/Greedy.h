@@ -59,12 +59,12 @@ public:
 private:
   const Problem &problem;
   std::vector<double> durations, times, idle;
-  /// By device, its first start, and what all its runs take.
+  /// The first start of each device, and the time of all its runs.
   std::vector<double> begins, work;
   double transfer, longestIdle = 0;
-  /// By task, how many runs of its device came before its last one, or -1.
+  /// The number of runs of its device before its last one, by task, or -1.
   std::vector<int64_t> turns;
-  /// By task and microbatch.
+  /// End times by task and microbatch.
   std::vector<std::vector<double>> ends;
   std::vector<int> devices;
 };

@@ -24,8 +24,8 @@ static int chunksOfWaves(const ScheduleSpec &spec) {
 
 namespace {
 
-/// What is tried out: microbatches in flight, and which forward comes first,
-/// the oldest or the deepest.
+/// The settings that are tried: microbatches in flight, and which forward comes
+/// first, the oldest or the deepest.
 struct Knobs {
   int64_t inFlight;
   bool deepest;

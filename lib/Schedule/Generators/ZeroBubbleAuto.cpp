@@ -169,7 +169,7 @@ namespace penstock::schedule {
 
 namespace {
 
-/// What is tried out.
+/// The settings that are tried.
 struct Knobs {
   /// A gap before the first backward that is wider than this share of a forward
   /// is filled with one more.
@@ -181,7 +181,7 @@ struct Knobs {
   bool backwardFirst;
 };
 
-/// What a device does before its first backward.
+/// The actions of each device before its first backward.
 struct WarmUp {
   /// Forwards of each device.
   std::vector<int64_t> counts;

@@ -44,7 +44,8 @@ struct Entry {
 
 struct RoundLoop {
   Order *order;
-  /// Of its device: microbatches per round, between two of them, and the first.
+  /// Numbers of its device: microbatches per round, between two of them, and
+  /// the first.
   int64_t slots = 1, width = 1, index = 0;
   std::vector<Entry> entries;
 };
@@ -74,7 +75,8 @@ private:
     int64_t width = model.stages[it.stage].devices.size();
     return it.perUpdate() ? 0 : width * (it.letter == 'B' ? 2 : 1);
   }
-  /// Of a microbatch of a round; of what is done once per update, of a replica.
+  /// Returns the node of a microbatch of a round; of an action once per update,
+  /// the node of a replica.
   int nodeOf(int task, int64_t number) const {
     return firstNodes[task] + int(number);
   }
@@ -85,12 +87,12 @@ private:
   std::vector<Order> &orders;
   int64_t round = 1;
   std::vector<RoundLoop> loops;
-  /// By task, and by group.
+  /// The first nodes by task, and by group.
   std::vector<int> firstNodes, groupNodes;
   int nodes = 0;
   std::vector<Precedence> edges;
   ModuloTimes found;
-  /// By channel and microbatch of a round.
+  /// Times by channel and microbatch of a round.
   std::vector<std::vector<int64_t>> times;
 };
 

@@ -14,7 +14,7 @@
 
 namespace penstock::schedule {
 
-/// Whether some message goes from a stage to one of another width.
+/// Returns true if some message goes from a stage to one of another width.
 bool joinsWidths(const Model &model);
 
 /// For orders of one loop over microbatches. `rank` is the place of every task

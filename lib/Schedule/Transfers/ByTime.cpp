@@ -48,9 +48,9 @@ static size_t lastBefore(ArrayRef<Interval> runs, double time) {
   return after == runs.begin() ? 0 : after - runs.begin() - 1;
 }
 
-/// By channel and message: when it moves, which is when the run that it is sent
-/// from ends. With several senders, one may be ahead of another; their common
-/// receiver takes messages in order all the same.
+/// Returns the time of each message, by channel: that at which the run ends
+/// that it is sent from. With several senders, one may be ahead of another;
+/// their common receiver takes messages in order all the same.
 static std::vector<std::vector<double>>
 timesOf(const Model &model, ArrayRef<std::vector<double>> ends) {
   std::vector<std::vector<double>> times(model.channels.size());

@@ -68,8 +68,8 @@ static void placeTransfersOf(llvm::function_ref<bool(const Task &)> isWanted,
   loop.items = std::move(items);
 }
 
-/// Whether an entry of the outermost loop stands for something that happens
-/// once per update.
+/// Returns true if an entry of the outermost loop stands for an action once per
+/// update.
 static bool isPerUpdate(const Model &model, const Item &item) {
   if (item.loop >= 0)
     return false;

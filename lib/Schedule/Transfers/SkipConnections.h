@@ -15,8 +15,8 @@
 
 namespace penstock::schedule {
 
-/// Whether no message that either of its runs sends or receives joins nearer
-/// stages than this one.
+/// Returns true if no message that either of its runs sends or receives joins
+/// nearer stages than this one.
 bool isNearest(const Model &model, int channel);
 
 /// How far apart the stages at the ends of a channel are.

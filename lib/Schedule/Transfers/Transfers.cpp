@@ -91,7 +91,7 @@ private:
   ArrayRef<double> taskTimes;
   std::vector<int64_t> rank;
   std::vector<std::vector<PhaseLoop>> phases;
-  /// Of the phase that is placed: nodes by task, and their times.
+  /// Nodes by task of the phase that is placed, and their times.
   std::map<int, int> nodes;
   ModuloTimes times;
   std::string error;
@@ -224,7 +224,7 @@ bool Placement::placePhase(ArrayRef<PhaseLoop> phase) {
   return true;
 }
 
-/// By modulo schedule, which keeps the loops of the orders.
+/// Places transfers by a modulo schedule, which keeps the loops of the orders.
 bool Placement::placeInLoops() {
   for (const Order &order : orders) {
     if (order.loops.empty() || order.loops.front().kind != LoopKind::Updates)
@@ -249,11 +249,12 @@ bool Placement::placeInLoops() {
   return true;
 }
 
-/// Whether a forward runs ahead of one it sends to by more than a microbatch
-/// for each stage on the way, in loops of orders that drain. A turn of a loop
-/// has one message of each channel: while the pipe fills, a stage that goes
-/// back already receives one in the time of two runs, and all stages before it,
-/// which have only forwards yet, would send no faster, at every update.
+/// Returns true if a forward runs ahead of one it sends to by more than a
+/// microbatch for each stage between them, in loops of orders that flush. An
+/// iteration of a loop has one message of each channel: while the pipeline
+/// fills, a stage that goes back already receives one in the time of two runs,
+/// and all stages before it, which have only forwards yet, would send no
+/// faster, at every update.
 bool Placement::fillsFaster() const {
   std::map<int, int64_t> ahead;
   for (const Order &order : orders)
