@@ -60,7 +60,7 @@ std::vector<FoldedTensor> penstock::onnx::findFolded(const ModelRecord &model) {
   return folded;
 }
 
-/// Whether `bytes` are those of `source` with its axes in `order`.
+/// Returns true if `bytes` are those of `source` with its axes in `order`.
 static bool equalsPermuted(StringRef bytes, StringRef source,
                            ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides,
                            ArrayRef<int64_t> order, size_t width) {

@@ -49,17 +49,18 @@ private:
     llvm::StringMap<int64_t> opsets;
     /// The attributes that a function's nodes may refer to.
     Attributes attributes;
-    /// What goes before the names in it: "" or "call/".
+    /// The prefix of the names in it: "" or "call/".
     std::string prefix;
     unsigned depth = 0;
     const Nodes *nodes = nullptr;
-    /// Whether this is, or is in, a branch of an If.
+    /// True if this is, or is in, a branch of an If.
     bool isBranch = false;
   };
 
   using ImportFn = llvm::LogicalResult (GraphImporter::*)(
       const ::onnx::NodeProto &node, const std::string &name, Scope &scope);
-  /// What imports a node of the standard that has subgraphs; null for others.
+  /// Returns the importer of a node of the standard that has subgraphs; null
+  /// for others.
   static ImportFn getControlFlow(const ::onnx::NodeProto &node);
 
   template <typename Proto>

@@ -88,7 +88,8 @@ private:
   mlir::Location loc;
   std::unique_ptr<ModelFile> file;
   mlir::func::FuncOp function;
-  /// By block argument; first the inputs, then the weights.
+  /// The inputs; with the weights behind them, they are indexed by block
+  /// argument.
   llvm::SmallVector<const ::onnx::ValueInfoProto *> inputs;
   llvm::SmallVector<Weight> weights;
   llvm::SmallVector<llvm::StringRef> outputs, unusedInputs;
@@ -97,7 +98,7 @@ private:
   /// Float initializers that became constants.
   llvm::MapVector<mlir::Operation *, mlir::Attribute> constants;
   llvm::StringSet<> initializerNames;
-  /// Of initializers that are no weights.
+  /// The roles of initializers that are no weights.
   std::optional<OperandRoles> roles;
   /// Initializers that the exporter marks as no parameters, or computed of
   /// such.

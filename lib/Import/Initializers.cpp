@@ -175,8 +175,8 @@ static unsigned countReaders(BlockArgument argument) {
   return readers.size() + hasParts;
 }
 
-/// Whether nodes of one operator are all that reads `argument`. A tied
-/// embedding is looked up, and multiplied by.
+/// Returns true if only nodes of one operator read `argument`. A tied embedding
+/// is looked up, and multiplied by.
 static bool isReadAlike(BlockArgument argument) {
   StringRef first;
   return all_of(argument.getUsers(), [&](Operation *reader) {
@@ -242,8 +242,8 @@ void Importer::warnOfHeldScalars() {
                         "--train, else hold them with --freeze";
 }
 
-/// What was computed into a convolution no longer normalizes, and what trains
-/// in its place is another model.
+/// Fails for norms that were computed into a convolution: they no longer
+/// normalize, and a model that trains in their place is another one.
 LogicalResult Importer::checkFoldedNorms() {
   ArrayRef<std::string> nodes = file->getFoldedNorms();
   if (options.allowFolded || nodes.empty())

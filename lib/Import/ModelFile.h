@@ -46,7 +46,7 @@ public:
   llvm::ArrayRef<std::string> getParameters() const {
     return record.parameters;
   }
-  /// What it computed of parameters or constants.
+  /// Returns the tensors that it computed of parameters or constants.
   std::vector<FoldedTensor> getFolded() const { return findFolded(record); }
   /// Names of nodes into whose weights it computed a batch norm.
   llvm::ArrayRef<std::string> getFoldedNorms() const {
@@ -92,7 +92,7 @@ mlir::DenseElementsAttr getElements(mlir::RankedTensorType type,
 llvm::Expected<mlir::DenseElementsAttr>
 getElements(mlir::MLIRContext *context, const ::onnx::TensorProto &tensor);
 
-/// Whether the float values `bytes` are all finite.
+/// Returns true if the float values `bytes` are all finite.
 bool allFinite(mlir::FloatType type, llvm::StringRef bytes);
 
 } // namespace penstock::onnx

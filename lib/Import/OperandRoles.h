@@ -18,7 +18,7 @@ namespace penstock::onnx {
 
 struct OperandRoles {
   llvm::StringSet<> statistics, extents;
-  /// What a node reads as anything else than running statistics.
+  /// Operands that a node reads as anything else than running statistics.
   llvm::StringSet<> others;
 
   /// Looks into functions and branches, too.

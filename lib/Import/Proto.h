@@ -36,8 +36,8 @@ std::string readAttributeDefaults(
 /// domain; 0 when the standard has no such operator.
 int64_t getStandardSinceVersion(const std::string &type, int64_t opset);
 
-/// Whether `type` has an attribute of this name at since-version `since`. True
-/// for operators that are not known here.
+/// Returns true if `type` has an attribute of this name at since-version
+/// `since`. True for operators that are not known here.
 bool isKnownAttribute(const std::string &domain, const std::string &type,
                       int64_t since, const std::string &name);
 

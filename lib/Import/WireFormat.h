@@ -27,11 +27,11 @@ struct TensorRecord {
   /// TensorProto.DataType.
   int64_t dataType = 0;
 
-  /// Whether the values are in another file, and the entries that say where.
+  /// True if the values are in another file, and the entries that say where.
   bool external = false;
   std::vector<std::pair<std::string, std::string>> externalData;
 
-  /// Whether the file holds the values as they are in memory, and where. An
+  /// True if the file holds the values as they are in memory, and where. An
   /// initializer without any values has the range 0, 0.
   bool hasBytes = false;
   uint64_t offset = 0;
@@ -53,7 +53,7 @@ struct ModelRecord {
   std::vector<std::string> buffers;
   /// Names of what it says are parameters.
   std::vector<std::string> parameters;
-  /// What PyTorch's newer exporter prints of the program's inputs: which of
+  /// The program's inputs, as PyTorch's newer exporter prints them: which of
   /// them are parameters. Empty in other files.
   std::string signature;
   /// Names of what its optimizer computed, and the printed list of what from.

@@ -159,7 +159,7 @@ Value AttentionWriter::isLater(Emitter &inside) const {
                                query);
 }
 
-/// Whether the row's largest addend is -inf: no key is attended.
+/// Returns, per row, true if its largest addend is -inf: no key is attended.
 Value AttentionWriter::findMaskedRows(Value bias) {
   ArrayRef<int64_t> shape = Emitter::getShape(bias);
   SmallVector<int64_t> rows(shape.drop_back());

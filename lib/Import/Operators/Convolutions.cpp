@@ -32,7 +32,7 @@ struct TransposedConv : Conv {
 };
 } // namespace
 
-/// What both have: operands, group and kernel_shape. Sets N and M of the
+/// Binds operands, group and kernel_shape, which both have. Sets N and M of the
 /// result.
 LogicalResult Conv::bindOperands(NodeBinder &node, bool transposed,
                                  bool fused) {
@@ -121,8 +121,9 @@ LogicalResult TransposedConv::bind(NodeBinder &node) {
   return success();
 }
 
-/// Whether the bias is there and more than zeros, which is how PyTorch's
-/// exporter writes "none". Adding them would at most change the sign of a zero.
+/// Returns true if the bias is there and more than zeros, which is how
+/// PyTorch's exporter writes "none". Adding them would at most change the sign
+/// of a zero.
 static bool hasBias(NodeBinder &node) {
   if (!node.has(2))
     return false;

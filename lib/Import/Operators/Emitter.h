@@ -48,8 +48,8 @@ public:
   /// The quotient of integers, where 0 divides to 0 and nothing traps.
   mlir::Value divideIntegers(mlir::Value a, mlir::Value b);
 
-  /// What a body computes with for elements of this type: unsigned integers are
-  /// 64 bits wide there, others as they are.
+  /// Returns the type that a body computes in for elements of this type:
+  /// unsigned integers are 64 bits wide there, others as they are.
   static mlir::Type computedType(mlir::Type element);
 
   //===--- Tensors ---===//

@@ -34,7 +34,7 @@ static Types inferMod(NodeBinder &node) {
   return types;
 }
 
-/// Of integers: what sizes are computed with.
+/// Folds Mod of integers, which sizes are computed with.
 static Constants foldMod(NodeBinder &node) {
   bool fmod = false;
   SmallVector<ConstantTensor> factors = broadcastConstants(node);

@@ -39,7 +39,7 @@ mlir::Value clampPlace(Emitter &inside, mlir::Value value, double low,
 /// Between two numbers, as an index. NaN becomes the lower one.
 mlir::Value clampIndex(Emitter &inside, mlir::Value value, double low,
                        double high);
-/// Whether the value is below one number or above another.
+/// Emits true if the value is below one number or above another.
 mlir::Value isOutside(Emitter &inside, mlir::Value value, double low,
                       double high);
 

@@ -103,8 +103,8 @@ struct Roles {
 };
 } // namespace
 
-/// Whether `group` are neighbors in `labels`, in the same order: one dimension
-/// for a matrix product.
+/// Returns true if `group` are neighbors in `labels`, in the same order: one
+/// dimension for a matrix product.
 static bool isOneDimension(ArrayRef<int64_t> group, ArrayRef<int64_t> labels) {
   if (group.size() < 2)
     return true;

@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::onnx;
 
-/// Whether an operand is a constant of ones: as a scale, it is none.
+/// Returns true if an operand is a constant of ones: as a scale, it is none.
 static bool isOnes(NodeBinder &node, unsigned i) {
   DenseElementsAttr constant = node.constant(i);
   return constant && constant.isSplat() &&

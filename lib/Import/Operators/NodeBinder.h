@@ -37,7 +37,7 @@ public:
   llvm::LogicalResult operands(llvm::ArrayRef<llvm::StringRef> names,
                                unsigned required);
   unsigned size() { return node.getInputs().size(); }
-  /// Whether the operand is given (an optional one may be left out).
+  /// Returns true if the operand is given (an optional one may be left out).
   bool has(unsigned i);
   mlir::Value operand(unsigned i) { return node.getInputs()[i]; }
   mlir::RankedTensorType type(unsigned i);

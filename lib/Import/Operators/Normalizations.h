@@ -32,7 +32,7 @@ struct TrailingNorm {
   double epsilon = 1e-5;
   int64_t axis = -1;
   mlir::Type stash;
-  /// What is normalized; and its rows, and elements of a row.
+  /// The type that is normalized, its rows, and the elements of a row.
   mlir::RankedTensorType full;
   int64_t rows, size;
   mlir::RankedTensorType statistics;

@@ -104,7 +104,7 @@ static int64_t findPosition(StringRef mode, int64_t i, int64_t size) {
   return i < size ? i : 2 * (size - 1) - i;
 }
 
-/// What surrounds the data.
+/// Emits the tensor that surrounds the data.
 static Value emitSurroundings(NodeBinder &node, Emitter &emitter) {
   RankedTensorType type = resultType(node);
   if (node.size() > 2 && node.has(2))
@@ -188,7 +188,8 @@ LogicalResult CenterCropPad::bind(NodeBinder &node) {
   return success();
 }
 
-/// Of an odd difference the larger half is at the end.
+/// Crops or pads around the center: of an odd difference the larger half is at
+/// the end.
 static Values lowerCenter(CenterCropPad &, NodeBinder &node, Emitter &emitter) {
   SmallVector<int64_t> low, high;
   for (auto [from, to] :

@@ -29,7 +29,8 @@ static int64_t product(ArrayRef<int64_t> sizes) {
 
 namespace {
 struct Unpool {
-  /// What indices count through, and what the result has, which may be more.
+  /// The sizes that indices count through, and those of the result, which may
+  /// be more.
   SmallVector<int64_t> counted, result;
   LogicalResult bind(NodeBinder &node);
 };
@@ -105,7 +106,7 @@ namespace {
 struct Fold {
   Window window;
   SmallVector<int64_t> image, result;
-  /// Of windows, along each spatial dimension.
+  /// The number of windows along each spatial dimension.
   SmallVector<int64_t> counts;
   int64_t channels;
   LogicalResult bind(NodeBinder &node);

@@ -23,7 +23,7 @@ static Types inferPow(NodeBinder &node) {
   return node.makeType(shape);
 }
 
-/// Of integers only: what shapes are computed with.
+/// Folds Pow of integers only, which shapes are computed with.
 static Constants foldPow(NodeBinder &node) {
   SmallVector<ConstantTensor> all = broadcastConstants(node);
   if (all.empty() || all[0].isFloat() || all[1].isFloat())
@@ -42,9 +42,9 @@ static Constants foldPow(NodeBinder &node) {
   return all[0].pack();
 }
 
-/// By squaring, with as many steps as the exponent has bits: no branches. A
-/// negative exponent gives the integer part of the result: 0, unless the base
-/// is 1 or -1.
+/// Emits a power by squaring, with as many steps as the exponent has bits: no
+/// branches. A negative exponent gives the integer part of the result: 0,
+/// unless the base is 1 or -1.
 static Value integerPower(Emitter &emitter, Value base, Value exponent) {
   OpBuilder &builder = emitter.builder;
   Location loc = emitter.loc;

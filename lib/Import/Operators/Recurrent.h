@@ -36,7 +36,7 @@ struct Recurrence {
   int64_t steps, batch, inputs, hidden, directions;
   bool isReverse = false;
   bool batchFirst = false;
-  /// Whether some sequences may end before the last step.
+  /// True if some sequences may end before the last step.
   bool isRagged = false;
   bool linearBeforeReset = false, inputForget = false;
   double clip = 0;

@@ -70,7 +70,7 @@ static Types inferReduction(Reduction &reduction, NodeBinder &node) {
   return node.makeType(reduction.result);
 }
 
-/// What of an element is summed.
+/// Emits the function of an element that is summed.
 static Value prepare(Kind kind, Emitter &emitter, Value x) {
   switch (kind) {
   case Kind::SumSquare:
@@ -100,7 +100,7 @@ static Value combine(Kind kind, Emitter &emitter, Value sum, Value x) {
   return emitter.add(sum, prepare(kind, emitter, x));
 }
 
-/// What a reduction of no elements gives.
+/// Returns the result of a reduction of no elements.
 static Value neutral(Kind kind, Emitter &emitter, Type element) {
   if (element.isInteger(1))
     return emitter.scalar(element, kind == Kind::Min);
@@ -111,7 +111,7 @@ static Value neutral(Kind kind, Emitter &emitter, Type element) {
   return emitter.scalar(element, kind == Kind::Prod);
 }
 
-/// What is done to the sum of a row of `count` elements.
+/// Emits the function of the sum of a row of `count` elements.
 static Value finish(Kind kind, Emitter &emitter, Value sum, int64_t count) {
   Type type = sum.getType();
   if (kind == Kind::Mean)

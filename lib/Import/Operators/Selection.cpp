@@ -84,8 +84,8 @@ namespace {
 struct Unique {
   std::optional<int64_t> axis;
   bool isSorted = true;
-  /// Of the first of each kind, in the order of the result; and which of them
-  /// every slice equals, and how many do.
+  /// The first slice of each kind, in the order of the result; the kind that
+  /// every slice equals; and the number of slices of each kind.
   SmallVector<int64_t> first, inverse, counts;
 
   LogicalResult bind(NodeBinder &node);

@@ -94,7 +94,7 @@ static Value sign(NodeBinder &, Emitter &emitter, Value x) {
   return emitter.select(negative, emitter.scalar(x.getType(), -1), rest);
 }
 
-/// Of constants of floats: functions whose result in double, rounded, is that
+/// Folds functions of float constants whose result in double, rounded, is that
 /// in the type itself.
 template <double (*function)(double)>
 static Constants foldExact(NodeBinder &node) {
