@@ -60,8 +60,8 @@ private:
 
   const std::vector<PlanState> &states;
   const DoubleBufferOptions &options;
-  /// By depth, whether pipelined, and microbatches of a replica per batch;
-  /// nothing where there is no such schedule.
+  /// The counts of a schedule by depth, whether pipelined, and microbatches of
+  /// a replica per batch; nothing where there is no such schedule.
   std::map<std::tuple<int64_t, bool, int64_t>,
            std::optional<std::vector<StageCounts>>>
       counts;

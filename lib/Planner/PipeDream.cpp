@@ -47,8 +47,8 @@ private:
   std::vector<Cell> cells;
 };
 
-/// What is supposed of a stage before its neighbors are known: no more than
-/// its schedule needs, or no less, with all other devices behind it.
+/// The bound that is assumed of a stage before its neighbors are known: no more
+/// than its schedule needs, or no less, with all other devices behind it.
 enum class Supposed { Least, Most };
 
 /// First and last state, replicas, and devices behind.
@@ -85,7 +85,8 @@ private:
     return options.form == PipeDreamForm::Paper ? states[after].cutBytes
                                                 : states[after].frontierBytes;
   }
-  /// Whether states i to j make a range: j contains what lies before i.
+  /// Returns true if states i to j make a range: j contains all that lies
+  /// before i.
   bool isRange(int64_t i, int64_t j) const {
     return i <= j && (i == 0 || contains[j].test(i - 1));
   }
@@ -197,7 +198,7 @@ StageCounts Solver::suppose(int64_t i, int64_t j, int64_t replicas,
   return counts;
 }
 
-/// Whether there may be a stage that is the last one of `components`.
+/// Returns true if there may be a stage that is the last one of `components`.
 bool Solver::fits(size_t level, int64_t i, int64_t j, int64_t components,
                   int64_t replicas) const {
   if (options.microbatches % replicas != 0 ||

@@ -52,7 +52,7 @@ static int64_t getLastLayer(const PlanReport &report, int64_t state) {
   return static_cast<int64_t>(report.states[state].layers.count()) - 1;
 }
 
-/// What a layer is called: its name, and its description if it has one.
+/// Returns a layer's name, with its description if it has one.
 static std::string getLabel(const Layer &layer) {
   if (layer.description.empty())
     return layer.name;
@@ -71,7 +71,7 @@ static std::string getRangeLabel(const PlanReport &report, int64_t first,
   return text;
 }
 
-/// What takes longest on a stage.
+/// Returns the part of a stage's time that is longest.
 static StringRef getBottleneck(const StageTimes &times) {
   double most =
       std::max({times.compute, times.allReduce, times.input, times.output});

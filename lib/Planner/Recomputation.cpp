@@ -26,7 +26,7 @@ namespace {
 /// Differences below this part of what is compared are rounding.
 constexpr double kRounding = 1e-10;
 
-/// What is decided of an op before the others.
+/// A decision about an op before the others.
 enum class Decision : signed char { Open, Runs, Rests };
 
 /// A part of all choices, by the ops that are decided.
@@ -48,7 +48,7 @@ struct LeastFirst {
 /// A choice that is changed op by op; what nobody needs any more rests, too.
 class Changer {
 public:
-  /// What it takes more or less when an op rests.
+  /// The difference that it makes if an op is stored rather than recomputed.
   struct Change {
     bool isPossible = true;
     int64_t bytes = 0;  ///< That are stored in addition.
@@ -145,8 +145,9 @@ public:
 private:
   using Choice = RecomputationChoice;
 
-  /// What it is to run, of these ops, those that are needed, and those that are
-  /// decided to run; nothing if a value can neither be stored nor made.
+  /// Returns the choice that runs, of these ops, those that are needed and
+  /// those that are decided to run; nothing if a value can neither be stored
+  /// nor computed.
   std::optional<Choice> evaluate(const std::vector<bool> &mayRun,
                                  ArrayRef<Decision> decisions = {}) const;
   /// The choice that takes the least seconds, bytes at a price.

@@ -38,7 +38,7 @@ public:
 private:
   static constexpr int kTasks = 3; ///< F, B and U of every stage.
 
-  /// By stage; -1 for what the ends of the line have not.
+  /// Channels by stage; -1 where the ends of the line have none.
   std::vector<int> residuals, inputs, gradients;
 };
 
@@ -137,9 +137,9 @@ static std::vector<int64_t> getInFlight(ArrayRef<int64_t> replicas) {
   return inFlight;
 }
 
-/// Of schedules too long to walk, no less than they need: what has come to a
-/// stage is in flight before it, and the gradients that have are of what is in
-/// flight there.
+/// Returns lower bounds for schedules too long to walk: each message that has
+/// arrived at a stage is in flight before it, and the gradients that have
+/// arrived are of messages in flight there.
 static std::vector<StageCounts> getClosedForms(ArrayRef<int64_t> replicas,
                                                PlannedMethod method) {
   std::vector<StageCounts> counts(replicas.size());

@@ -49,7 +49,7 @@ private:
            (known == perByte.end() ? 1 : known->second) *
                (activations[shape.end] - activations[shape.begin]);
   }
-  /// Whether nothing known for certain speaks against a stage.
+  /// Returns true if nothing known for certain excludes a stage.
   bool isOpen(const StageShape &shape) const {
     return floor(shape.begin, shape.end) <=
                static_cast<double>(problem.limit) &&

@@ -65,7 +65,7 @@ struct DeviceClass {
 
 } // namespace
 
-/// By host, the fastest first.
+/// Returns the classes of devices by host, the fastest first.
 static std::vector<DeviceClass> classify(ArrayRef<DeviceKind> devices) {
   std::vector<DeviceClass> classes;
   for (const DeviceKind &device : devices) {
