@@ -20,21 +20,21 @@ namespace penstock {
 /// The dimensions that the map does not name.
 llvm::SmallVector<unsigned> getAbsentDims(mlir::AffineMap map);
 
-/// Whether the output combines several points of the iteration space.
+/// Returns true if the output combines several points of the iteration space.
 bool isReduction(mlir::linalg::LinalgOp op, mlir::OpOperand *out);
 
 /// The op that combines a reduction's partial result with the next element, if
 /// that is all it does with it.
 mlir::Operation *getCombiner(mlir::linalg::LinalgOp op, mlir::OpOperand *out);
 
-/// What the combiner combines `partial` with.
+/// Returns the operand of `combiner` that `partial` is combined with.
 mlir::Value getOtherOperand(mlir::Operation *combiner, mlir::Value partial);
 
 /// Adds to `active` what depends on scalars in it.
 void propagateActivity(mlir::Block &body, llvm::DenseSet<mlir::Value> &active);
 
-/// What the elements of a maximum, a minimum or a product share its cotangent
-/// by, per result.
+/// The shares, per result, that the elements of a maximum, a minimum or a
+/// product have of its cotangent.
 struct Reduced {
   /// How many elements are the extremum, or are zero.
   mlir::Value count;

@@ -216,7 +216,8 @@ void Differentiator::returnResults() {
       op.erase();
 }
 
-/// What the argument is that `value` of the forward has in this role.
+/// Notes the meaning of the argument that has `value` of the forward in this
+/// role.
 void Differentiator::describeArgument(ArgumentRole role, Value value) {
   auto number = [&] { return cast<BlockArgument>(value).getArgNumber(); };
   switch (role) {

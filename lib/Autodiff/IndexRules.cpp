@@ -47,7 +47,7 @@ static LogicalResult pullBackGather(nn::GatherOp op, Pullback &pullback) {
 
 namespace {
 
-/// What the rules of one scatter are made of.
+/// The values that the rules of one scatter are made of.
 class ScatterPullback : Structured {
 public:
   ScatterPullback(nn::ScatterOp op, Pullback &pullback)

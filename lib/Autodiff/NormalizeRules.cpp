@@ -49,7 +49,7 @@ std::optional<Normalization> matchNormalization(Operation *op) {
   return std::nullopt;
 }
 
-/// What flows through the statistics themselves: d mean / dx = 1/N and
+/// Adds the cotangent through the statistics themselves: d mean / dx = 1/N and
 /// d variance / dx = 2 (x - mean) / N = 2 normalized sqrt(variance + epsilon) /
 /// N, which is that of the mean square as well.
 void addThroughStatistics(const Normalization &norm, Value dMean,
@@ -107,8 +107,8 @@ LogicalResult pullBackNormalization(Op op, Pullback &pullback) {
   return success();
 }
 
-/// Whether `user` can have each of the values made where it reads it: a loop
-/// that reads them one by one. A product, or a view, wants all of them in
+/// Returns true if `user` can have each of the values made where it reads it: a
+/// loop that reads them one by one. A product, or a view, wants all of them in
 /// memory.
 bool readsElements(Operation *user, Value values) {
   if (isa<nn::NormalizeGradOp>(user))

@@ -29,7 +29,8 @@ struct RuleModel
 /// The rule of ops with indexing maps and a scalar body.
 llvm::LogicalResult pullBackStructured(mlir::linalg::LinalgOp op,
                                        Pullback &pullback);
-/// Whether a result of such an op depends on an operand with a derivative.
+/// Returns true if a result of such an op depends on an operand with a
+/// derivative.
 bool structuredCarriesGradient(mlir::linalg::LinalgOp op, mlir::Value operand,
                                mlir::Value result);
 

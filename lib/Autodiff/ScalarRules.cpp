@@ -253,7 +253,7 @@ const Entry entries[] = {
 
 #undef SLOPE
 
-/// Whether `value` is the float constant `number`.
+/// Returns true if `value` is the float constant `number`.
 bool isConstant(Value value, double number) {
   FloatAttr attr;
   return matchPattern(value, m_Constant(&attr)) &&

@@ -17,7 +17,7 @@
 
 namespace penstock {
 
-/// What a scalar rule works with: forward scalars, their cotangents, and short
+/// The interface of a scalar rule: forward scalars, their cotangents, and short
 /// names for arithmetic.
 class ScalarPullback : public Scalars {
 public:
@@ -45,8 +45,8 @@ protected:
 llvm::LogicalResult pullBackScalar(mlir::Operation *op, mlir::Value cotangent,
                                    ScalarPullback &pullback);
 
-/// Whether the op's results have a derivative of zero (almost) everywhere:
-/// integers, comparisons, rounding.
+/// Returns true if the op's results have a derivative of zero (almost)
+/// everywhere: integers, comparisons, rounding.
 bool isLocallyConstant(mlir::Operation *op);
 
 /// The x of 1 / (1 + exp(-x)), or null. Its derivative by parts overflows.

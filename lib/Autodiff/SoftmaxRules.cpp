@@ -40,7 +40,7 @@ struct Axis : Structured {
                    });
   }
 
-  /// What `expression` makes of the elements and the sum of their row.
+  /// Emits `expression` on the elements and the sum of their row.
   Value map(ValueRange inputs, Value sum, Body expression) {
     SmallVector<Value> operands(inputs);
     SmallVector<AffineMap> maps(inputs.size(), all);

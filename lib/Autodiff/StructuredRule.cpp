@@ -86,7 +86,8 @@ Value emitMeasure(linalg::LinalgOp op, OpOperand *out, Pullback &pullback,
                      op.getMatchingIndexingMap(out));
 }
 
-/// What the elements of an extremum or a product share its cotangent by.
+/// Emits the shares that the elements of an extremum or a product have of its
+/// cotangent.
 FailureOr<Reduced> emitReduced(linalg::LinalgOp op, OpOperand *out,
                                Pullback &pullback, bool isProduct) {
   if (!isProduct && pullback.mixesDataAndParameters(op))

@@ -69,8 +69,8 @@ struct StaticSlice {
       : offsets(op.getStaticOffsets()), sizes(op.getStaticSizes()),
         strides(op.getStaticStrides()) {}
 
-  /// Whether some dimension tells the two apart. A stride other than one counts
-  /// as taking everything in between.
+  /// Returns true if the slices are disjoint along some dimension. A stride
+  /// other than one counts as taking everything in between.
   bool isApartFrom(const StaticSlice &other) const {
     for (size_t i = 0; i < offsets.size(); ++i) {
       if (ShapedType::isDynamic(offsets[i]) ||
@@ -87,7 +87,7 @@ struct StaticSlice {
 };
 } // namespace
 
-/// What `value` is before slices apart from `slice` were inserted; null if one
+/// Returns `value` before slices apart from `slice` were inserted; null if one
 /// is not apart.
 static Value skipInserts(Value value, const StaticSlice &slice) {
   while (auto insert = value.getDefiningOp<tensor::InsertSliceOp>()) {
@@ -99,8 +99,9 @@ static Value skipInserts(Value value, const StaticSlice &slice) {
   return value;
 }
 
-/// Whether the cotangent so far is zero in the slice: zeros with other slices
-/// inserted. Then one more is inserted, and parts of a split cost a copy each.
+/// Returns true if the cotangent so far is zero in the slice: zeros with other
+/// slices inserted. Then one more is inserted, and parts of a split cost a copy
+/// each.
 static bool isZeroIn(Value cotangent, const StaticSlice &slice) {
   Value start = cotangent ? skipInserts(cotangent, slice) : Value();
   auto fill = start ? start.getDefiningOp<linalg::FillOp>() : linalg::FillOp();

@@ -70,7 +70,8 @@ OrderSearch::Tried OrderSearch::tryOrder(std::vector<size_t> order) {
   return tried;
 }
 
-/// What has several parts may end later for it; then it stays as it is.
+/// Packs again, upper ends first, while that gains. A thing of several parts
+/// may end later for it; then the packing stays as it is.
 void OrderSearch::turnOver(Tried &tried) {
   // It may take two turns to win something.
   for (int vain = 0; vain < 2 && !isOver(tried); --left) {

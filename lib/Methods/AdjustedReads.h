@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-/// What an update task does with one parameter.
+/// The call by which an update task updates one parameter.
 struct WeightUpdate {
   pipeline::VariableOp parameter;
   mlir::func::CallOp call;

@@ -27,7 +27,7 @@ public:
   /// The backward reads others.
   bool keepsForwardWeights(const MethodSpec &) const override { return false; }
   bool predictsWeights() const override { return true; }
-  /// Of the newest weights, unless a method says otherwise.
+  /// Returns the lags of the newest weights, unless a method says otherwise.
   Lags getLags(const MethodSpec &, const StageFacts &stage) const override {
     return {stage.ahead, 0};
   }

@@ -36,7 +36,7 @@ constexpr SpecKey kBlendKeys[] = {kAhead,
                                    .wants = "a number from 0 (off) on",
                                    .example = "1"}};
 
-/// What the three share: their schedule.
+/// The schedule that the three share.
 class ManyForwards : public Method {
 public:
   using Method::Method;

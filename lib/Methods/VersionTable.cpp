@@ -42,7 +42,7 @@ WeightAges readNewest(const MethodSpec &, int64_t inFlight,
   return {inFlight, 0};
 }
 
-/// Of TiMePReSt, which is nF1B by itself.
+/// Returns the place in the pipeline of TiMePReSt, which is nF1B by itself.
 PipelinePlace getManyForwards(const MethodSpec &method, PipelinePlace place) {
   int64_t ahead = method.getWhole("ahead");
   place.ahead = ahead > 0 ? ahead : std::ssize(place.replicas) - 1;

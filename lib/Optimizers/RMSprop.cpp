@@ -66,7 +66,7 @@ public:
   }
 
 private:
-  /// What the gradient is divided by.
+  /// Emits the root that the gradient is divided by.
   Value emitRoot(Arithmetic f, ValueRange state) const {
     Value square = state[0];
     if (isCentered)

@@ -102,8 +102,8 @@ bool Spec::isGiven(StringRef key) const {
   return known && given[known - kind->keys.begin()];
 }
 
-/// What is wrong with a value, as the rest of a sentence that begins with the
-/// key; empty if nothing is. No number: the text is none.
+/// Returns the error of a value, as the rest of a sentence that begins with the
+/// key; empty if there is none. No number: the text is none.
 static std::string describeProblem(const SpecKey &key, StringRef text,
                                    std::optional<double> number) {
   std::string suggestion = key.example.empty()

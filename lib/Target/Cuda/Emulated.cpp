@@ -304,7 +304,7 @@ private:
 
   llvm::Module &module;
   Location loc;
-  /// By kernel.
+  /// Bytes of shared memory by kernel.
   llvm::DenseMap<Function *, uint64_t> sharedBytes;
 
 public:
