@@ -224,7 +224,7 @@ struct ApproximateMathPass
     : penstock::impl::PipelineApproximateMathBase<ApproximateMathPass> {
   using PipelineApproximateMathBase::PipelineApproximateMathBase;
 
-  /// Whether other kinds of devices run the function.
+  /// Returns true if other kinds of devices run the function.
   bool isElsewhere(Operation *op) const {
     auto function = dyn_cast<func::FuncOp>(op);
     return function && !penstock::pipeline::isOfKind(function, kind);

@@ -20,8 +20,8 @@ struct BufferRange {
   int64_t begin = 0, end = INT64_MAX;
 
   static BufferRange of(mlir::Value buffer);
-  /// Whether the two may share memory, different roots not being views of one
-  /// another.
+  /// Returns true if the two may share memory, different roots not being views
+  /// of one another.
   bool overlaps(const BufferRange &other) const {
     return root == other.root && begin < other.end && other.begin < end;
   }

@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace penstock;
 
-/// Whether `operand` is indexed by loops `dim` and `dim` + 1 next to each other
-/// with nothing between the rows of the latter, or by neither.
+/// Returns true if `operand` is indexed by loops `dim` and `dim` + 1 next to
+/// each other with nothing between the rows of the latter, or by neither.
 static bool joins(linalg::GenericOp op, OpOperand &operand, unsigned dim) {
   AffineMap map = op.getMatchingIndexingMap(&operand);
   if (!map.isFunctionOfDim(dim) && !map.isFunctionOfDim(dim + 1))

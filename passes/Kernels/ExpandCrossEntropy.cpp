@@ -61,7 +61,7 @@ struct ExpandLogSoftmax : OpRewritePattern<nn::LogSoftmaxOp> {
   }
 };
 
-/// Whether the label of a row counts, and whether it names a class.
+/// Two tests of a row's label: if it counts, and if it names a class.
 struct LabelTests {
   Value counts, valid;
 };
@@ -98,8 +98,8 @@ std::optional<int64_t> toOptional(std::optional<uint64_t> ignore) {
   return static_cast<int64_t>(*ignore);
 }
 
-/// What a row is compared with: its label with 1 - `smoothing`, and every class
-/// with an equal share of the rest, each times its weight.
+/// The target of a row: its label with 1 - `smoothing`, and every class with an
+/// equal share of the rest, each times its weight.
 class Targets {
 public:
   template <typename OpTy>
@@ -132,7 +132,7 @@ public:
         });
   }
 
-  /// Whether the current element is that of the label.
+  /// Emits true if the current element is that of the label.
   Value isLabel(Scalars &s, Value label) {
     return s.equal(rows.classNumber(s, label.getType()), label);
   }

@@ -47,13 +47,13 @@ public:
   /// Rows that are worth a vector loop.
   bool hasRows() const;
 
-  /// What is read or written at a time.
+  /// The unit that is read or written at a time.
   enum class Unit { Element, Row };
 
   struct Position {
     /// Indices into the data, in range.
     llvm::SmallVector<mlir::Value> at;
-    /// Whether they are the ones that were meant; null if they always are.
+    /// True if they are the ones that were meant; null if they always are.
     mlir::Value valid;
   };
   /// The position of an iteration; `values` are its index tensors' elements.
@@ -231,7 +231,7 @@ Value IndexWalker::loop(int64_t rank, Value start, const LoopBody &body) {
 
 namespace {
 
-/// What stands where an index was out of range.
+/// Returns the value that marks an index out of range.
 TypedAttr getMark(Type element) {
   if (auto type = dyn_cast<FloatType>(element))
     return FloatAttr::get(type, APFloat::getNaN(type.getFloatSemantics()));
@@ -316,8 +316,9 @@ Value combine(Scalars &s, nn::ScatterKind kind, Value old, Value update) {
   return update;
 }
 
-/// What the updates go into. An argument that must stay is copied to where the
-/// result will be; bufferization would make room for it in between.
+/// Returns the tensor that the updates go into. An argument that must stay is
+/// copied to where the result will be; bufferization would make room for it in
+/// between.
 Value getStart(OpBuilder &builder, nn::ScatterOp op) {
   auto argument = dyn_cast<BlockArgument>(op.getInit());
   auto function = op->getParentOfType<func::FuncOp>();

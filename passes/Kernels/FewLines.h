@@ -30,7 +30,7 @@ bool ranksFaster(nn::TopKOp op);
 /// each place the element with that rank.
 mlir::Value expandByRank(mlir::OpBuilder &builder, nn::TopKOp op);
 
-/// Whether (a, at i) comes before (b, at j) in the order of nn.top_k.
+/// Emits true if (a, at i) comes before (b, at j) in the order of nn.top_k.
 mlir::Value comesBefore(mlir::OpBuilder &builder, mlir::Location loc,
                         bool smallest, mlir::Value a, mlir::Value i,
                         mlir::Value b, mlir::Value j);

@@ -128,8 +128,8 @@ public:
 private:
   /// Returns true where both in one would have too many operands or operations.
   bool isTooLong(linalg::GenericOp producer, linalg::GenericOp consumer);
-  /// Whether `producer` may be computed where `consumer` is, and moves the
-  /// consumer up when that is what it takes.
+  /// Returns true if `producer` may be computed where `consumer` is, and moves
+  /// the consumer up if that needs it.
   bool arrange(linalg::GenericOp producer, OpOperand &operand);
   linalg::GenericOp fuse(OpOperand &operand);
 

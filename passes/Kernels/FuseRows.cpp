@@ -81,7 +81,7 @@ void RowFuser::writeLoops() {
   llvm::append_range(row, forall.getInductionVars());
 }
 
-/// What of an operand the rows of a turn use.
+/// Returns the slice of an operand that the rows of an iteration use.
 Value RowFuser::sliceOf(linalg::GenericOp op, OpOperand &operand) {
   auto type = cast<MemRefType>(operand.get().getType());
   SmallVector<OpFoldResult> offsets(type.getRank(), rewriter.getIndexAttr(0)),

@@ -48,8 +48,8 @@ AffineMap sumMap(linalg::GenericOp op, unsigned &sums) {
   return found;
 }
 
-/// Whether partial results of all sums can be joined. Who cannot has an order
-/// of its own, which the others shall not have to take.
+/// Returns true if partial results of all sums can be joined. A sum that cannot
+/// has an order of its own, which the others shall not have to take.
 bool hasCombiners(linalg::GenericOp op) {
   for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable()))
     if (!isWhole(op.getMatchingIndexingMap(&init)) && !getCombiner(op, number))
@@ -57,7 +57,8 @@ bool hasCombiners(linalg::GenericOp op) {
   return true;
 }
 
-/// Whether `later` may be computed together with `earlier`, where it stands.
+/// Returns true if `later` may be computed together with `earlier`, where it
+/// stands.
 bool canMerge(linalg::GenericOp earlier, linalg::GenericOp later) {
   unsigned sums = 0;
   AffineMap map = sumMap(earlier, sums);

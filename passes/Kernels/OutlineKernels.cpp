@@ -28,8 +28,8 @@ using namespace penstock;
 
 namespace {
 
-/// What an operand of a function can be: a number, or a buffer of which the
-/// address says all that its type does not.
+/// Returns true if a value can be an operand of a function: a number, or a
+/// buffer of which the address says all that its type does not.
 bool canPass(Type type) {
   auto buffer = dyn_cast<MemRefType>(type);
   if (!buffer)
@@ -114,7 +114,7 @@ private:
 
   ModuleOp module;
   SymbolTable symbols;
-  /// By the text of a function without its name.
+  /// Functions by their text without the name.
   llvm::StringMap<func::FuncOp> kernels;
 };
 

@@ -47,7 +47,7 @@ Value penstock::combinePartials(OpBuilder &builder, Operation *combiner,
   return result->getResult(0);
 }
 
-/// Whether every op of the body works on vectors as it does on scalars.
+/// Returns true if every op of the body works on vectors as it does on scalars.
 static bool hasVectorForm(linalg::GenericOp op) {
   auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
   return llvm::all_of(op.getBody()->without_terminator(), [&](Operation &body) {
@@ -63,7 +63,7 @@ static bool hasVectorForm(linalg::GenericOp op) {
   });
 }
 
-/// Whether `dim` is the last index of an operand, alone, or none of it.
+/// Returns true if `dim` is the last index of an operand, alone, or none of it.
 static bool isFastest(AffineMap map, unsigned dim) {
   if (!map.isFunctionOfDim(dim))
     return true;

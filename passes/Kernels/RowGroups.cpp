@@ -71,7 +71,8 @@ int64_t penstock::getRowSize(linalg::GenericOp op, unsigned depth) {
 
 namespace {
 
-/// Whether the first loops of `op` are all parallel, or all reductions.
+/// Returns true if the first loops of `op` are all of this kind: parallel, or
+/// reductions.
 bool areRows(linalg::GenericOp op, unsigned depth,
              utils::IteratorType iterator) {
   return llvm::all_of(
@@ -79,9 +80,10 @@ bool areRows(linalg::GenericOp op, unsigned depth,
       [&](utils::IteratorType other) { return other == iterator; });
 }
 
-/// Whether `op` adds up over the rows: what it writes without their indices has
-/// a row of accumulators, each of which meets the rows in their order. Along
-/// the vector there is no such order (see VectorLoops).
+/// Returns true if `op` adds up over the rows: the results that it writes
+/// without their indices have a row of accumulators, each of which meets the
+/// rows in their order. Along the vector there is no such order (see
+/// VectorLoops).
 bool sumsRows(linalg::GenericOp op, unsigned depth) {
   if (!areRows(op, depth, utils::IteratorType::reduction))
     return false;
@@ -148,7 +150,7 @@ bool penstock::agreeByRows(linalg::GenericOp earlier, linalg::GenericOp later,
 
 namespace {
 
-/// Whether `op` can run behind those of `group`, row by row.
+/// Returns true if `op` can run behind those of `group`, row by row.
 bool fits(const Group &group, linalg::GenericOp op, unsigned depth) {
   if (group.empty())
     return true;
@@ -164,7 +166,7 @@ bool fits(const Group &group, linalg::GenericOp op, unsigned depth) {
          });
 }
 
-/// Whether it gains: at least two passes over large rows.
+/// Returns true if fusing gains: at least two passes over large rows.
 bool isWorthwhile(const Group &group, unsigned depth) {
   return llvm::count_if(group, [&](linalg::GenericOp op) {
            return getRowSize(op, 0) >= smallestBuffer &&
@@ -192,7 +194,7 @@ unsigned chooseDepth(const Group &group, bool inTurn) {
   return depth;
 }
 
-/// Whether each element takes far longer to compute than to load.
+/// Returns true if each element takes far longer to compute than to load.
 bool isCostly(linalg::GenericOp op) {
   return llvm::any_of(op.getBody()->without_terminator(), [](Operation &body) {
     return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,

@@ -41,7 +41,7 @@ struct RowGroup {
   llvm::SmallVector<mlir::linalg::GenericOp> ops;
   /// The number of loops around the rows.
   unsigned depth = 1;
-  /// Whether an op adds up over the rows: they are taken one after the other.
+  /// True if an op adds up over the rows: they are taken one after the other.
   bool isSum = false;
   /// How many rows of the innermost loop are taken at once, a divisor of all.
   int64_t block = 1;

@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-/// Whether an op converts elements by one op `Conversion` and does nothing
-/// else.
+/// Returns true if an op converts elements by one op `Conversion` and does
+/// nothing else.
 template <typename Conversion> bool isConversion(mlir::Operation *op) {
   auto generic = llvm::dyn_cast<mlir::linalg::GenericOp>(op);
   if (!generic || generic.getNumReductionLoops() != 0 ||
@@ -31,14 +31,14 @@ template <typename Conversion> bool isConversion(mlir::Operation *op) {
          generic.getBody()->getTerminator()->getOperand(0) == conversion;
 }
 
-/// Whether an op extends bf16 to f32.
+/// Returns true if an op extends bf16 to f32.
 inline bool isWidening(mlir::Operation *op) {
   return isConversion<mlir::arith::ExtFOp>(op) &&
          getElementTypeOrSelf(op->getOperand(0).getType()).isBF16() &&
          getElementTypeOrSelf(op->getOperand(1).getType()).isF32();
 }
 
-/// Whether an op rounds f32 to bf16.
+/// Returns true if an op rounds f32 to bf16.
 inline bool isRounding(mlir::Operation *op) {
   return isConversion<mlir::arith::TruncFOp>(op) &&
          getElementTypeOrSelf(op->getOperand(0).getType()).isF32() &&
@@ -51,7 +51,7 @@ inline mlir::Value findNarrow(mlir::Value value) {
   return op && isWidening(op) ? op->getOperand(0) : mlir::Value();
 }
 
-/// Whether an op is a contraction of factors in bf16 with sums in f32.
+/// Returns true if an op is a contraction of factors in bf16 with sums in f32.
 inline bool isNarrowProduct(mlir::Operation *op) {
   auto contract = llvm::dyn_cast_or_null<mlir::linalg::ContractOp>(op);
   return contract &&
