@@ -55,7 +55,7 @@ class DifferentiatePass
   /// put by one stage and is still to be taken by another.
   llvm::DenseMap<Produced, ChannelOp> pending;
   ChannelOp residualChannel;
-  /// By parameter: one for each node that reads it, in their order.
+  /// Gradients by parameter: one for each node that reads it, in their order.
   llvm::DenseMap<Operation *, SmallVector<VariableOp>> gradientsOf;
 };
 

@@ -66,7 +66,8 @@ class InsertOptimizerPass
   func::FuncOp schedule;
   func::FuncOp rates[2]; ///< By group.
   std::map<double, func::FuncOp> scales;
-  /// By type, and twice the group plus whether the gradient is overwritten.
+  /// Functions by type, and twice the group plus whether the gradient is
+  /// overwritten.
   llvm::DenseMap<std::pair<Type, unsigned>, func::FuncOp> updates;
   llvm::DenseMap<std::pair<Type, unsigned>, func::FuncOp> sums;
   llvm::MapVector<Attribute, SmallVector<VariableOp>> gradientsOf;
@@ -210,7 +211,7 @@ func::FuncOp InsertOptimizerPass::getScaleFunction(double scale, Location loc) {
   return function;
 }
 
-/// What the update functions of a group take, from its learning rate.
+/// Computes the arguments of a group's update functions from its learning rate.
 SmallVector<Value> InsertOptimizerPass::computeNumbers(TaskOp task,
                                                        OpBuilder &builder,
                                                        Value rate,

@@ -58,7 +58,7 @@ public:
   void run();
   /// Returns these values instead.
   void finish(ValueRange returned);
-  /// Whether everyone sees the value rounded.
+  /// Returns true if all users see the value rounded.
   bool isRounded(Value value) const { return rounded.contains(value); }
   /// The value in f32, and in bf16, for whoever it is returned to.
   Value getWide(Value value);
@@ -73,9 +73,9 @@ private:
   const RoundedValues &values;
   OpBuilder builder;
   Type f32, bf16;
-  /// What everyone sees of a value, and what only products see of it.
+  /// The value that all users see, and the value that only products see.
   llvm::DenseMap<Value, Value> rounded, factors;
-  /// Of f32, until nobody uses them.
+  /// Replaced values of f32, until nobody uses them.
   SmallVector<Operation *> replaced;
 };
 
@@ -213,7 +213,7 @@ void LowerPrecisionPass::setType(VariableOp parameter) {
       withElement(parameter.getType(), BFloat16Type::get(&getContext())));
 }
 
-/// Whether a result of a task's function is used rounded.
+/// Returns true if a result of a task's function is used rounded.
 bool LowerPrecisionPass::wantsRounded(TaskOp task, OpOperand &use,
                                       bool isRounded) {
   if (isa<WriteOp>(use.getOwner()))

@@ -23,7 +23,7 @@ using namespace penstock;
 
 namespace {
 
-/// What the search asks of an op again and again.
+/// Facts of an op that the search needs again and again.
 struct OpFacts {
   SmallVector<Value> used;
   double seconds = 0;
@@ -36,7 +36,8 @@ public:
     collectFacts();
   }
 
-  /// Whether an op's results follow from what the backward can have.
+  /// Returns true if an op's results follow from values that the backward can
+  /// have.
   bool isRepeatable(Operation *op) const { return repeatable.contains(op); }
   bool isDroppable(Value value) const {
     return value.getDefiningOp() && isRepeatable(value.getDefiningOp());

@@ -25,20 +25,20 @@ struct RecomputeProblem {
   /// Arguments that the backward cannot read again as the forward saw them:
   /// statistics that the forward itself changes.
   llvm::DenseSet<mlir::Value> unstable;
-  /// What the backward needs: data arguments, or results of ops.
+  /// The values that the backward needs: data arguments, or results of ops.
   llvm::SetVector<mlir::Value> residuals;
 };
 
 struct RecomputePlan {
   /// Residuals that are made again.
   llvm::SetVector<mlir::Value> dropped;
-  /// What the backward is given: residuals that stay, then what else the ops
-  /// below need, in the order of the function.
+  /// The values that the backward is given: residuals that stay, then whatever
+  /// else the ops below need, in the order of the function.
   llvm::SetVector<mlir::Value> stored;
   /// Ops that run again, in the order of the function.
   llvm::SmallVector<mlir::Operation *> ops;
   double seconds = 0; ///< Of those, by the analytic cost.
-  /// Of plans within a budget: none that fits takes less.
+  /// A lower bound of the seconds of plans within a budget.
   double leastSeconds = 0;
 };
 
@@ -48,8 +48,8 @@ int64_t getStoredBytes(llvm::ArrayRef<mlir::Value> values);
 /// Everything that can be made again from the function's arguments.
 RecomputePlan planFullRecompute(const RecomputeProblem &problem);
 
-/// What comes from ONNX nodes whose names the expression is found in, made from
-/// the stored results of other nodes.
+/// Plans to recompute the values of ONNX nodes whose names the expression is
+/// found in, from the stored results of other nodes.
 RecomputePlan planMatchingRecompute(const RecomputeProblem &problem,
                                     const llvm::Regex &nodes);
 

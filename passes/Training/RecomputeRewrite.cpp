@@ -49,11 +49,11 @@ private:
   const RecomputePlan &plan;
   SymbolTable &symbols;
   OpBuilder builder;
-  /// Of the backward.
+  /// The call and the function of the backward.
   func::CallOp call;
   func::FuncOp function;
   Block &body;
-  /// What the backward function is called with; the first are those of `call`.
+  /// Operands of the backward function; the first are those of `call`.
   SmallVector<Value> operands;
   /// Which of these reads a variable.
   llvm::StringMap<unsigned> readAs;
@@ -61,8 +61,8 @@ private:
   /// to those of the forward task.
   IRMapping mapping;
   llvm::MapVector<Value, Value> valueOf;
-  /// What the channel carries: the values that are stored, then those that the
-  /// tasks only pass on.
+  /// Values that the channel carries: those that are stored, then those that
+  /// the tasks only pass on.
   SmallVector<Value> puts;
   TakeOp take;
   bool readsParameters = false;
@@ -84,7 +84,7 @@ void sinkToUsers(ArrayRef<Operation *> ops) {
 
 } // namespace
 
-/// What the backward function was given, by the value of the forward.
+/// Maps values of the forward to the operands of the backward function.
 void RecomputeRewriter::mapTaken() {
   for (auto [field, taken] : llvm::zip(stage.fields, stage.take.getValues()))
     for (auto [index, operand] : llvm::enumerate(call.getOperands()))

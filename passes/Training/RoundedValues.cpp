@@ -54,7 +54,7 @@ bool penstock::isRoundable(Type type) {
   return tensor && tensor.getRank() >= 2 && tensor.getElementType().isF32();
 }
 
-/// Whether a result is a sum over elements, but of no products.
+/// Returns true if a result is a sum over elements, but of no products.
 static bool isSum(OpResult result) {
   Operation *op = result.getOwner();
   if (isa<nn::NormalizeOp, nn::RmsNormalizeOp>(op))
@@ -140,7 +140,7 @@ public:
   LogicalResult run(ModuleOp module, ArrayRef<TaskCall> calls);
 
 private:
-  /// What is known of a value.
+  /// The known facts of a value.
   struct Facts {
     bool onData = false, onWeights = false;
     /// A sum over elements, or a function of such sums only.
@@ -178,15 +178,15 @@ private:
   /// computed: they lead to the loss, to outputs or to gradients only.
   llvm::DenseSet<Value> last;
   std::map<ChannelField, bool> isFieldLast;
-  /// Of each stage's forward function: ops by what they compute, and what reads
-  /// a variable.
+  /// Ops of each stage's forward function by their computation, and the reads
+  /// of a variable.
   std::multimap<ForwardKey, Operation *> forwardOps;
   llvm::DenseMap<std::pair<Attribute, Attribute>, Value> forwardReads;
 };
 
 } // namespace penstock
 
-/// Whether nothing but what is last follows from a use in a function.
+/// Returns true if nothing but what is last follows from a use in a function.
 bool RoundingAnalysis::isLast(OpOperand &use, ArrayRef<bool> areResultsLast) {
   Operation *user = use.getOwner();
   if (isa<func::ReturnOp>(user))
@@ -291,10 +291,10 @@ Operation *RoundingAnalysis::findForward(Operation *op, Attribute stage) {
   return nullptr;
 }
 
-/// Whether the result may be a number that is out of the range of bf16: a mask
-/// that is added to scores is the lowest number of f32 where a score does not
-/// count, and must not become infinite, as a row of nothing else has no
-/// softmax.
+/// Returns true if the result may be a number that is out of the range of bf16:
+/// a mask that is added to scores is the lowest number of f32 where a score
+/// does not count. It must not become infinite, because a row of nothing else
+/// has no softmax.
 bool RoundingAnalysis::keepsRange(linalg::GenericOp op) {
   WalkResult constants = op.getBody()->walk([](arith::ConstantOp constant) {
     return isOutOfRange(constant.getValue()) ? WalkResult::interrupt()
@@ -410,7 +410,7 @@ LogicalResult RoundingAnalysis::addOp(TaskCall call, Operation *op) {
   return success();
 }
 
-/// What a task takes and reads.
+/// Finds the facts of the values that a task takes and reads.
 LogicalResult RoundingAnalysis::findTaskFacts(TaskOp task) {
   for (auto read : task.getBody().getOps<ReadOp>()) {
     auto variable = symbols.lookup<VariableOp>(read.getVariable());

@@ -52,7 +52,7 @@ private:
   }
 };
 
-/// Whether an operand enters a contraction or convolution as a factor.
+/// Returns true if an operand enters a contraction or convolution as a factor.
 bool isFactor(mlir::OpOperand &operand);
 
 /// An op that moves elements of its first operand, or copies them, and computes
@@ -69,7 +69,7 @@ public:
                                                 mlir::SymbolTable &symbols,
                                                 llvm::ArrayRef<TaskCall> calls);
 
-  /// Whether everyone sees this result of an op rounded.
+  /// Returns true if all users see this result of an op rounded.
   bool contains(mlir::Value value) const { return rounded.contains(value); }
   /// The f32 parameters that contractions or convolutions read as factors, with
   /// their copies on other stages.

@@ -61,7 +61,7 @@ private:
   void createWeightTask();
   void cloneOwn(Value operand, TaskOp into, IRMapping &values);
 
-  /// What the whole is called with for an argument.
+  /// Returns the operand of the whole's call for an argument.
   Value operandOf(Value argument) {
     return call.getOperand(cast<BlockArgument>(argument).getArgNumber());
   }
@@ -74,8 +74,8 @@ private:
   Half input, weight;
   /// The results of the whole that each half has.
   SmallVector<unsigned> inputResults, weightResults;
-  /// What the first task passes on to the second, and the values of the whole
-  /// that this is.
+  /// The values that the first task passes on to the second, and the
+  /// corresponding values of the whole.
   SmallVector<Value> passed, passedOn;
   /// Null where it passes on nothing.
   ChannelOp channel;
