@@ -131,8 +131,8 @@ static void makeDense(Operation *op, Value destination, bool adds) {
   }
 }
 
-/// Whether matrices in these buffers, or in dense ones of their shapes, are
-/// something that a library multiplies.
+/// Returns true if a library multiplies matrices in these buffers, or in dense
+/// ones of their shapes.
 static bool isProduct(linalg::ContractOp contract, bool dense) {
   auto op = cast<linalg::LinalgOp>(contract.getOperation());
   SmallVector<SmallVector<int64_t>> strides;
@@ -175,8 +175,8 @@ MemRefType bufferType(Type tensor) {
   return MemRefType::get(type.getShape(), type.getElementType());
 }
 
-/// Whether the pass has work on the function: it is defined here and has a
-/// tensor in its signature. Learning-rate schedules, for one, have none.
+/// Returns true if the pass has work on the function: it is defined here and
+/// has a tensor in its signature. Learning-rate schedules, for one, have none.
 bool isTensorFunction(func::FuncOp function) {
   auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
   return !function.isDeclaration() &&
@@ -288,7 +288,7 @@ func::FuncOp createKernel(OpBuilder &builder, func::FuncOp function) {
   return kernel;
 }
 
-/// What remains to be copied is copied by a loop of ours.
+/// Expands the copies that remain into loops of ours.
 void expandCopies(func::FuncOp kernel) {
   SmallVector<memref::CopyOp> copies;
   kernel.walk([&](memref::CopyOp copy) { copies.push_back(copy); });

@@ -44,8 +44,8 @@ void unshareDestinations(func::FuncOp kernel) {
   }
 }
 
-/// Whether something besides `use` may keep the buffer of its value: a result
-/// of the function, a view, or another op that writes into it.
+/// Returns true if something besides `use` may keep the buffer of its value: a
+/// result of the function, a view, or another op that writes into it.
 bool isBufferShared(OpOperand &use, const bufferization::AnalysisState &state) {
   return llvm::any_of(use.get().getUses(), [&](OpOperand &other) {
     Operation *owner = other.getOwner();
@@ -66,11 +66,12 @@ Value copyOf(OpBuilder &builder, Location loc, Value value) {
 /// Insertions into each other's results, of which nothing else is used.
 struct Assembly {
   SmallVector<tensor::InsertSliceOp> parts;
-  /// What the first one goes into: fresh, or filled.
+  /// The destination of the first one: fresh, or filled.
   Operation *start = nullptr;
 };
 
-/// What else writes into the result of `op`, if that is all that is done to it.
+/// Returns the next op that writes into the result of `op`, if that is its only
+/// use.
 tensor::InsertSliceOp getNext(tensor::InsertSliceOp op) {
   if (!op->hasOneUse())
     return {};
@@ -89,7 +90,7 @@ bool areDisjoint(tensor::InsertSliceOp one, tensor::InsertSliceOp other) {
   return false;
 }
 
-/// Whether the parts may be written in any order.
+/// Returns true if the parts may be written in any order.
 bool areIndependent(ArrayRef<tensor::InsertSliceOp> parts) {
   for (auto [index, part] : llvm::enumerate(parts)) {
     tensor::InsertSliceOp op = part;
@@ -105,7 +106,8 @@ bool areIndependent(ArrayRef<tensor::InsertSliceOp> parts) {
   return true;
 }
 
-/// Whether the parts, which are disjoint, leave nothing of what they go into.
+/// Returns true if the parts, which are disjoint, overwrite all of their
+/// destination.
 bool isCovered(const Assembly &assembly) {
   int64_t elements = 0;
   for (tensor::InsertSliceOp part : assembly.parts)

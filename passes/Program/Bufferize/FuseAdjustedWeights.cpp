@@ -61,7 +61,7 @@ private:
                     ArrayRef<Value> scalars);
 
   SymbolTable *symbols = nullptr;
-  /// By all that they do: the replay calls those of the program.
+  /// Functions by all that they do: the replay calls those of the program.
   llvm::StringMap<func::FuncOp> known;
 };
 

@@ -73,7 +73,7 @@ struct PrepackWeightsPass
   SmallVector<ModuleOp> modules;
   SmallVector<Candidate> candidates;
   llvm::MapVector<std::pair<Operation *, Attribute>, VariableOp> prepacked;
-  /// By order, type of the weights, and target.
+  /// Names of functions by order, type of the weights, and target.
   llvm::MapVector<std::tuple<Attribute, Type, Attribute>, std::string>
       functions;
 };
@@ -276,7 +276,8 @@ VariableOp PrepackWeightsPass::getPrepacked(const Use &use,
   return known = variable;
 }
 
-/// What prepacks, as a function on tensors that is declared and its kernel.
+/// Returns the function that prepacks: one on tensors that is declared, and its
+/// kernel.
 StringRef PrepackWeightsPass::getFunction(const Candidate &candidate) {
   Attribute target = candidate.kernel->getAttr(kTargetAttr);
   std::string &name =

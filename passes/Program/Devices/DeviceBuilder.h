@@ -58,8 +58,8 @@ private:
   mlir::LogicalResult emitAllReduce(pipeline::AllReduceOp sum,
                                     mlir::Value number);
   mlir::Value emitStaleness(pipeline::StalenessOp op, mlir::Value number);
-  /// Of a push or fold: the version that it reads, or the weight's that a fold
-  /// writes.
+  /// Returns the version that a push or fold reads, or the version of the
+  /// weight that a fold writes.
   mlir::Value getVersionOfWave(pipeline::VariableOp variable,
                                pipeline::TaskOp task, mlir::Value number,
                                std::optional<int64_t> lag);
@@ -119,20 +119,21 @@ private:
   mlir::Value first, updates, newest;
   /// The first wave of the segment.
   mlir::Value firstWave;
-  /// Of the segment, as the iteration of the outermost loop knows it.
+  /// The length of the segment, as the iteration of the outermost loop knows
+  /// it.
   mlir::Value length;
   llvm::MapVector<int64_t, mlir::Value> constants;
   llvm::MapVector<std::pair<mlir::Value, int64_t>, mlir::Value> products;
 
-  /// Of the outermost loop: the numbers of its entries, the current update (in
-  /// a loop over updates), the current turn of microbatches (in one over
-  /// these), and how many of them are an update.
+  /// State of the outermost loop: the numbers of its entries, the current
+  /// update (in a loop over updates), the current round of microbatches (in one
+  /// over these), and how many of them are an update.
   llvm::MapVector<mlir::Operation *, Number> numbers;
   mlir::Value update, turn;
   int64_t turnsPerUpdate = 1;
   llvm::SmallVector<mlir::Value, 2> indices;
   llvm::SmallVector<std::pair<const Number *, mlir::Value>> numberCache;
-  /// By symbol, twice the field and whether it is staged, and number.
+  /// Slots by symbol, twice the field and whether it is staged, and number.
   llvm::DenseMap<std::tuple<mlir::Operation *, int64_t, mlir::Value>,
                  mlir::Value>
       slotCache;

@@ -255,9 +255,10 @@ LogicalResult DeviceBuilder::awaitSums(TaskOp task, Value number) {
   return success();
 }
 
-/// Of the version that an update makes to the one behind the lag. The bound of
-/// the iteration decides which update is the last: what blends runs forwards
-/// ahead, so that a segment which becomes shorter later has a further update.
+/// Emits the staleness of the version that an update makes, in relation to the
+/// one behind the lag. The bound of the iteration decides which update is the
+/// last: a method that blends runs forwards ahead, so that a segment which
+/// becomes shorter later has a further update.
 Value DeviceBuilder::emitStaleness(StalenessOp op, Value number) {
   Value made = emit<arith::SubIOp>(add(number, 1), first);
   Value staleness =

@@ -21,8 +21,8 @@ mlir::FailureOr<std::vector<TraceEvent>> traceDevice(const DeviceCode &code,
                                                      int64_t updates,
                                                      int64_t newest);
 
-/// Whether an update is long enough for a steady state of its own, so that
-/// several need not be followed to see one.
+/// Returns true if an update is long enough for a steady state of its own, so
+/// that several need not be followed to see one.
 inline bool hasManyMicrobatches(int64_t microbatches) {
   return microbatches >= 1 << 10;
 }

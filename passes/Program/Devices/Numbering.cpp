@@ -33,7 +33,8 @@ LoopRange LoopRange::get(Block &body) {
 }
 
 namespace {
-/// What counts together: runs of a task, sends or receives of a channel.
+/// A class of entries with one count: runs of a task, sends or receives of a
+/// channel.
 using Key = std::pair<StringAttr, Attribute>;
 
 Key getKey(Operation *entry) {

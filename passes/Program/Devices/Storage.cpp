@@ -82,7 +82,7 @@ LogicalResult Storage::collectTasks(ScheduleOp schedule) {
   return failure(result.wasInterrupted());
 }
 
-/// What a task puts, takes and writes.
+/// Collects the values that a task puts, takes and writes.
 LogicalResult Storage::collectUses(ScheduleOp schedule, TaskOp task) {
   if (task.isBodyless())
     return task.emitError()

@@ -22,7 +22,7 @@ struct Buffer {
   mlir::Operation *symbol = nullptr;
   int64_t field = 0;
   int64_t ring = 1;
-  /// Of a channel: where messages wait to be sent.
+  /// True for messages of a channel that wait to be sent.
   bool staging = false;
 
   explicit operator bool() const { return symbol; }
@@ -40,14 +40,14 @@ class Storage {
 public:
   static mlir::FailureOr<Storage> get(pipeline::ScheduleOp schedule);
 
-  /// What a device does of a task that this schedule runs.
+  /// Returns a device's share of a task that this schedule runs.
   pipeline::Share getShare(pipeline::TaskOp task, int64_t device) const;
-  /// What it handles of the messages of a channel, at one end.
+  /// Returns a device's share of the messages of a channel, at one end.
   pipeline::Share getSendShare(pipeline::ChannelOp channel,
                                int64_t device) const;
   pipeline::Share getReceiveShare(pipeline::ChannelOp channel,
                                   int64_t device) const;
-  /// Whether the device sends some messages and receives others.
+  /// Returns true if the device sends some messages and receives others.
   bool hasBothEnds(pipeline::ChannelOp channel, int64_t device) const;
   /// Says on the channels that join replicas where these are.
   void markEnds() const;
@@ -61,15 +61,16 @@ public:
   llvm::ArrayRef<mlir::Operation *> getTasks() const {
     return tasks.getArrayRef();
   }
-  /// Whether an update task of this schedule writes the variable.
+  /// Returns true if an update task of this schedule writes the variable.
   bool isUpdated(pipeline::VariableOp variable) const {
     return updated.contains(variable);
   }
-  /// Whether a fold task writes what updates write.
+  /// Returns true if a fold task writes the variable, which updates write.
   bool isFoldedInto(pipeline::VariableOp variable) const {
     return folded.contains(variable);
   }
-  /// Whether a norm task of this schedule writes it, for the same update.
+  /// Returns true if a norm task of this schedule writes it, for the same
+  /// update.
   bool isOfNorm(pipeline::VariableOp variable) const {
     return ofNorms.contains(variable);
   }
@@ -106,7 +107,7 @@ private:
   mlir::LogicalResult checkOrigins();
   /// The devices that run the task of this op.
   llvm::ArrayRef<int64_t> getPlaces(mlir::Operation *op) const;
-  /// Whether a task has but the first of these.
+  /// Returns true if a task runs on the first replica only.
   bool isOnFirst(pipeline::TaskOp task) const {
     return trains && task.getKind() == pipeline::TaskKind::Evaluate;
   }

@@ -35,7 +35,7 @@ struct KernelMemory {
   };
   llvm::SmallVector<Temporary> temporaries;
   llvm::SmallVector<LibraryCall> calls;
-  /// Of the last argument, if it is temporary memory.
+  /// Bytes of the last argument, if it is temporary memory.
   int64_t bytes = 0;
 
   /// Fails, with a diagnostic, when memory is used in another way, or the

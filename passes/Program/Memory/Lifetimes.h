@@ -28,8 +28,8 @@ struct DeviceLives {
   std::vector<MessageLife> messages;
   int64_t microbatches = 1;
 
-  /// Whether message n has the same place in a ring of this size in every
-  /// update, as far as messages are counted by microbatches.
+  /// Returns true if message n has the same place in a ring of this size in
+  /// every update, as far as messages are counted by microbatches.
   bool isSteady(int64_t ring) const { return microbatches % ring == 0; }
 };
 

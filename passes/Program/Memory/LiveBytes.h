@@ -16,9 +16,10 @@
 
 namespace penstock {
 
-/// By device, over all schedules of a module at level program. Variables, and
-/// all their versions, are always alive; a message from when it is received or
-/// computed until it was last read, or the device has waited for its sending.
+/// Returns the peak of the live bytes by device, over all schedules of a module
+/// at level program. Variables, and all their versions, are always alive; a
+/// message from when it is received or computed until it was last read, or the
+/// device has waited for its sending.
 mlir::FailureOr<std::map<int64_t, int64_t>>
 getPeakLiveBytes(mlir::ModuleOp module);
 

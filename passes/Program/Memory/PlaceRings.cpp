@@ -71,7 +71,7 @@ std::vector<RingUse> penstock::getRingUses(ArrayRef<MessageRing> rings,
   return uses;
 }
 
-/// What messages and temporaries take at once, at most.
+/// Returns the most bytes that messages and temporaries take at once.
 static int64_t getPeak(ArrayRef<MessageRing> rings,
                        ArrayRef<DeviceLives> schedules) {
   std::map<std::tuple<size_t, StringRef, int64_t>, int64_t> bytesOf;
@@ -106,7 +106,7 @@ static int64_t getPeak(ArrayRef<MessageRing> rings,
   return peak + always;
 }
 
-/// Whether no two messages that are alive together have the same slot.
+/// Returns true if no two messages that are alive together have the same slot.
 static bool isInjective(ArrayRef<MessageRing> rings,
                         ArrayRef<DeviceLives> schedules) {
   std::map<std::tuple<size_t, StringRef, int64_t>, int64_t> countOf;

@@ -28,7 +28,7 @@ struct MessageRing {
   int64_t bytes = 0; ///< Of a slot, aligned.
   int64_t count = 1;
   int64_t at = 0, stride = 0;
-  /// By message of an update, in place of the two before.
+  /// Places by message of an update, instead of the two before.
   std::vector<int64_t> places;
 };
 
@@ -36,7 +36,7 @@ struct MessageRing {
 /// device, one after the other, and one event more for what is always in use.
 struct RingUse {
   llvm::BitVector any;
-  /// By slot; empty where slots are not told apart.
+  /// Bits by slot; empty where slots are not told apart.
   std::vector<llvm::BitVector> slots;
 
   const llvm::BitVector &of(int64_t slot) const {

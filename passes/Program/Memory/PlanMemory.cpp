@@ -36,7 +36,7 @@ struct Ring {
   uint64_t count = 1;
   uint64_t at = 0;
   uint64_t stride = 0;
-  /// By message of an update, in place of the two before.
+  /// Places by message of an update, instead of the two before.
   std::vector<int64_t> places;
 };
 
@@ -44,15 +44,15 @@ struct Ring {
 /// and field.
 using RingKey = std::tuple<uint64_t, StringAttr, uint64_t>;
 
-/// What a device needs, from its functions for all schedules.
+/// The memory of a device, from its functions for all schedules.
 struct Device {
   llvm::MapVector<RingKey, Ring> rings;
   SmallVector<std::pair<SlotOp, RingKey>> slots;
   /// Functions so far.
   uint64_t functions = 0;
-  /// By kernel, the temporaries of its calls; null for those of no kernel.
+  /// The temporaries of calls by kernel; null for those of no kernel.
   llvm::MapVector<StringAttr, SmallVector<ScratchOp>> scratches;
-  /// What each schedule does; nothing when one of them is not known.
+  /// The lifetimes of each schedule; nothing when one of them is not known.
   std::vector<DeviceLives> schedules;
   bool isFollowed = true;
 };
@@ -363,7 +363,7 @@ struct PlanMemoryPass
     return diagnostic;
   }
 
-  /// Of the module that is being planned.
+  /// The variables of the module that is being planned.
   llvm::DenseSet<StringAttr> variables;
 };
 

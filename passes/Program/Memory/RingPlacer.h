@@ -39,7 +39,7 @@ public:
   int64_t run(int64_t base, unsigned shares);
 
 private:
-  /// What is placed together: slot i is at `at + i * bytes`.
+  /// Rings that are placed together: slot i is at `at + i * bytes`.
   struct Record {
     llvm::SmallVector<size_t> rings;
     int64_t bytes = 0, count = 1;
@@ -69,7 +69,7 @@ private:
   std::vector<RingUse> uses;
   Slots slots;
   std::vector<Record> records;
-  /// By slot of all records; one for a record that is placed as a whole.
+  /// Uses by slot of all records; one for a record that is placed as a whole.
   std::vector<const llvm::BitVector *> slotUses;
   std::vector<char> conflicts;
 };

@@ -98,8 +98,8 @@ FailureOr<const KernelMemory *> ArenaMap::getKernel(func::CallOp call) {
   return &known->second;
 }
 
-/// What a kernel has besides its arguments is in order, and where its library
-/// calls are prepared to find it.
+/// Checks that the temporaries of a kernel are in order, and that they lie
+/// where its library calls are prepared to find them.
 LogicalResult ArenaMap::addCall(func::CallOp call) {
   bool isNew =
       !kernels.contains(symbols->lookupSymbolIn(root, call.getCalleeAttr()));
@@ -234,7 +234,7 @@ LogicalResult ArenaMap::collectUses() {
   return success();
 }
 
-/// Whether what meets is ever in use at the same time.
+/// Returns true if intervals that overlap are ever in use at the same time.
 bool ArenaMap::areInUse(const Interval &first, const Interval &second) {
   if (!first.place && !second.place)
     return false;

@@ -86,14 +86,14 @@ private:
   llvm::DenseMap<SlotKey, llvm::SmallVector<SlotKey>> neighbors;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<SlotKey>> overwritten;
   llvm::DenseMap<mlir::Operation *, KernelMemory> kernels;
-  /// By kernel with library calls, where its temporaries are.
+  /// Offsets of temporaries, by kernel with library calls.
   llvm::StringMap<int64_t> libraryPlaces;
 
   /// Found when the first two intervals meet.
   bool hasUses = false;
   std::vector<DeviceLives> schedules;
   llvm::MapVector<Place *, RingUse> uses;
-  /// By event, the calls.
+  /// Calls by event.
   std::vector<mlir::Operation *> calls;
 };
 

@@ -304,7 +304,8 @@ LogicalResult ProgramMachine::read(Device &device, const TraceEvent &event,
                                                : checkAge(device, event, ref);
 }
 
-/// What the method of an asynchronous schedule asks for is noted on the stages.
+/// Checks the age of a read: stages note the requirements of an asynchronous
+/// schedule's method.
 LogicalResult ProgramMachine::checkAge(Device &device, const TraceEvent &event,
                                        const CellRef &ref) {
   TaskOp task = device.running;
@@ -413,7 +414,8 @@ LogicalResult ProgramMachine::write(Device &device, const TraceEvent &event,
 // Events: one device at the next entry of its trace
 //===----------------------------------------------------------------------===//
 
-/// What a run updated in place is one version newer afterwards.
+/// Ends a run: variables that it updated in place are one version newer
+/// afterwards.
 LogicalResult ProgramMachine::endRun(Device &device) {
   for (const CellRef &ref : device.updatedInPlace) {
     Ring &ring = device.rings[{ref.symbol, ref.field}];

@@ -75,14 +75,14 @@ private:
   private:
     std::vector<int64_t> last;
   };
-  /// What a buffer holds.
+  /// The content of a buffer.
   struct Cell {
     std::optional<int64_t> content;
     /// A receive fills it that nothing has waited for.
     std::optional<size_t> filling;
     /// Sends from it that nothing has waited for.
     llvm::SmallVector<size_t, 2> leaving;
-    /// Whether the content was read or sent.
+    /// True if the content was read or sent.
     bool used = true;
     /// The least segment that has what stored the content, and the transfers
     /// that it came and went by.
@@ -135,9 +135,9 @@ private:
     /// The transfers of each channel, received (0) and sent (1).
     llvm::DenseMap<std::pair<mlir::Attribute, int>, Queue> queued;
     llvm::DenseSet<mlir::Attribute> received;
-    /// By symbol and field.
+    /// Rings by symbol and field.
     llvm::MapVector<std::pair<mlir::Attribute, int64_t>, Ring> rings;
-    /// By task: how many runs have begun.
+    /// The number of runs that have begun, by task.
     llvm::MapVector<mlir::Attribute, int64_t> runs;
     /// The task that runs, its number, how many of its calls were made, and
     /// what it updates in place.
@@ -153,7 +153,7 @@ private:
     /// by channel and whether they send.
     std::map<std::pair<const void *, bool>, std::deque<size_t>> own;
   };
-  /// Of a stage; null where it has none.
+  /// The tasks of a stage; null where it has none.
   struct WaveTasks {
     pipeline::TaskOp update, push, fold;
   };
@@ -184,9 +184,9 @@ private:
   Transfer &getTransfer(Device &device, size_t number) {
     return device.transfers[number - device.firstTransfer];
   }
-  /// What was queued at the end of a channel that the event is at.
+  /// Returns the queue at the end of a channel that the event is at.
   Queue &getQueued(Device &device, const TraceEvent &event);
-  /// Whether the event is at the sending end.
+  /// Returns true if the event is at the sending end.
   bool isSending(const Device &device, const TraceEvent &event) const;
   mlir::FailureOr<bool> await(Device &device, const TraceEvent &event);
   mlir::LogicalResult call(Device &device, const TraceEvent &event);
@@ -202,7 +202,7 @@ private:
   /// Fails if the cell may not be filled now.
   mlir::LogicalResult checkFree(Device &device, const TraceEvent &event,
                                 const CellRef &ref, const Cell &cell);
-  /// What other slots hold in these bytes is gone.
+  /// Overwrites the contents of other slots in these bytes.
   mlir::LogicalResult overwrite(Device &device, const TraceEvent &event,
                                 llvm::ArrayRef<SlotKey> slots);
   llvm::ArrayRef<SlotKey> getNeighbors(const Device &device,
@@ -255,9 +255,9 @@ private:
   /// The first message of a channel in the segment; of waves, by their number.
   int64_t getFirstMessage(mlir::StringAttr channel);
   mlir::FailureOr<bool> exchangeOwn();
-  /// What a device does of a task.
+  /// Returns a device's share of a task.
   pipeline::Share getShare(const Device &device, pipeline::TaskOp task) const;
-  /// What it has of the messages of a channel; all updates of a group.
+  /// Returns its share of the messages of a channel; all updates of a group.
   pipeline::Share getShare(const Device &device, const TraceEvent &event) const;
   /// A gradient that is kept in parts has one per replica.
   void splitParts(TraceEvent &event) const;
@@ -307,15 +307,15 @@ private:
   /// The arguments of device functions, which scale by waves themselves.
   int64_t arguments[3];
   llvm::StringMap<WaveTasks> waveTasks;
-  /// Of the program that the schedule belongs to.
+  /// True if the program that the schedule belongs to trains.
   bool trains;
   bool evaluates = false;
   bool covers = true;
   bool hasParts = false, hasStatements = false;
-  /// Whether the first replica of a stage has all microbatches.
+  /// Returns true if the first replica of a stage has all microbatches.
   bool isOnFirst() const { return evaluates && trains; }
   std::vector<Device> devices;
-  /// By channel, and whether it is sent: a device that is at that end.
+  /// A device at an end of a channel, by channel and whether it is sent.
   llvm::DenseMap<std::pair<mlir::Attribute, int>, int64_t> ends;
   llvm::DenseMap<int64_t, size_t> deviceIds;
   llvm::DenseMap<mlir::Attribute, llvm::SmallVector<size_t, 2>> receivers;

@@ -17,7 +17,7 @@ using namespace penstock::pipeline;
 
 namespace {
 
-/// What one device has with another, in the order of its function.
+/// Transfers of one device with another, in the order of its function.
 using Order = std::vector<const TraceEvent *>;
 
 } // namespace
