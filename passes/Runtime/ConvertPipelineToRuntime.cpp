@@ -348,7 +348,7 @@ struct ConvertPipelineToRuntime
     LLVM::ReturnOp::create(builder, loc, call.getResults());
   }
 
-  /// What remains are kernels, visible in this object only.
+  /// Removes the rest but kernels, visible in this object only.
   void removeRest(ModuleOp root) {
     root->removeAttr(kModelAttr);
     for (Operation &op : llvm::make_early_inc_range(*root.getBody())) {

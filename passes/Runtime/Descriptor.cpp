@@ -33,7 +33,7 @@ static_assert(PENSTOCK_ROLE_PARAMETER == static_cast<int>(Role::Parameter) &&
               PENSTOCK_ROLE_SCALAR == static_cast<int>(Role::Scalar) &&
               PENSTOCK_ROLE_PREPACKED == static_cast<int>(Role::Prepacked));
 
-/// What a channel is for the runtime.
+/// Returns the runtime's role of a channel.
 static int64_t getRole(ChannelOp channel) {
   if (auto source = channel.getSource())
     return source->getKind() == SourceKind::Labels ? PENSTOCK_CHANNEL_LABELS

@@ -119,8 +119,8 @@ Value DeviceConverter::getCells(StartAllReduceOp sum) {
   return cells;
 }
 
-/// Of a channel between replicas: the one that message n goes through, and its
-/// number there.
+/// Returns the endpoint of a channel between replicas that message `index` goes
+/// through, and its number there.
 std::pair<Value, Value> DeviceConverter::getEndpoint(StringRef channel,
                                                      Value index) {
   uint32_t first = table.getEndpoint(channel);
@@ -199,7 +199,7 @@ void DeviceConverter::convertOp(Operation *op) {
   parameter.replaceAllUsesWith(value);
 }
 
-/// What follows from the number of updates, for another one.
+/// Computes a value that follows from the number of updates, for another one.
 Value DeviceConverter::computeFor(Value other, Value value, IRMapping &known) {
   if (value == updates)
     return other;

@@ -40,13 +40,13 @@ private:
     return kernels.find(launch.getKernelAttr()) - kernels.begin();
   }
 
-  /// By name, the first launch.
+  /// The first launch of a kernel, by name.
   struct Kernel {
     llvm::SmallVector<int64_t, 3> grid, block;
     size_t parameters;
   };
   llvm::MapVector<mlir::Attribute, Kernel> kernels;
-  /// By the name of the global.
+  /// A constant, by the name of the global.
   struct DeviceConstant {
     int64_t bytes;
     mlir::DenseElementsAttr values;

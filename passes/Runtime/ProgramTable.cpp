@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-/// Whether a transfer's channel joins replicas.
+/// Returns true if a transfer's channel joins replicas.
 static bool isReplicated(Operation *op, FlatSymbolRefAttr name) {
   auto channel = SymbolTable::lookupNearestSymbolFrom<ChannelOp>(op, name);
   return channel && pipeline::getWays(channel) > 1;
@@ -34,7 +34,7 @@ LogicalResult ProgramTable::setEnd(Operation *op, FlatSymbolRefAttr channel,
   return success();
 }
 
-/// What the target of a device is for the runtime.
+/// Describes the target of a device for the runtime.
 LogicalResult ProgramTable::addDevice(func::FuncOp function, int64_t number) {
   if (descriptions.count(number))
     return success();
@@ -136,7 +136,8 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
   return sortTurns();
 }
 
-/// What workers share of a sink stands together, in their order.
+/// Sorts the channels: those of a sink that workers share stand together, in
+/// their order.
 LogicalResult ProgramTable::sortTurns() {
   std::vector<std::pair<StringRef, Ends>> order(channels.begin(),
                                                 channels.end());

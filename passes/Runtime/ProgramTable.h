@@ -25,10 +25,10 @@
 
 namespace penstock {
 
-/// What the runtime calls to know the learning rate.
+/// The function that the runtime calls to know the learning rate.
 inline constexpr llvm::StringLiteral kRateFunction = "penstock.rate";
 
-/// What tables of the program and of its replay have in common.
+/// Texts that tables of the program and of its replay have in common.
 struct ProgramTexts {
   std::string method, optimizer, schedule, plan;
   pipeline::Precision precision = pipeline::Precision::F32;
@@ -72,7 +72,7 @@ private:
   struct Ends {
     int64_t sender = -1, receiver = -1;
     int64_t ways = 1;
-    /// Of a source or sink that workers share: whose it is, of how many.
+    /// The worker of a shared source or sink, and the number of workers.
     int64_t turn = 0, turns = 1;
     bool isSink = false;
     /// True if the channel that serves evaluation comes next.
@@ -116,7 +116,7 @@ private:
   mlir::ModuleOp module;
   bool trains = true;
   std::map<int64_t, pipeline::ArenaOp> arenas;
-  /// Of the devices that have functions.
+  /// Descriptions of the devices that have functions.
   std::map<int64_t, DeviceDescription> descriptions;
   llvm::MapVector<llvm::StringRef, std::map<int64_t, Placement>> placements;
   llvm::MapVector<llvm::StringRef, Ends> channels;
@@ -125,7 +125,7 @@ private:
   llvm::MapVector<llvm::StringRef, double> hyperparameters;
   llvm::SetVector<llvm::StringRef> stages;
   std::string rate;
-  /// By schedule and device.
+  /// Functions by schedule and device.
   llvm::MapVector<llvm::StringRef, std::map<int64_t, std::string>> functions;
 };
 

@@ -18,8 +18,8 @@
 
 namespace penstock {
 
-/// Of one library call: what it takes, and from which byte on in the arena of
-/// each device; no places where it takes nothing, or none of them runs it.
+/// The scratch of one library call: its bytes, and its offset in the arena of
+/// each device; no offsets where it takes nothing, or none of them runs it.
 struct ScratchPlace {
   int64_t bytes = 0;
   llvm::SmallVector<int64_t> program, replay;
@@ -38,7 +38,7 @@ public:
   ScratchPlace get(kernel::LibraryCallOpInterface call) const;
 
 private:
-  /// By kernel and device.
+  /// Offsets by kernel and device.
   struct Program {
     llvm::StringMap<llvm::DenseMap<int64_t, int64_t>> kernels;
     int64_t devices = 0;
