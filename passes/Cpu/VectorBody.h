@@ -37,7 +37,7 @@ public:
   llvm::SmallVector<mlir::Value> step(mlir::Value counter,
                                       llvm::ArrayRef<mlir::Value> accumulators,
                                       int64_t lanes);
-  /// What partial results of a reduction begin with.
+  /// Returns the initial value of the partial results of a reduction.
   mlir::Value start(unsigned output);
   /// Joins them in pairs, then the halves of the vector, then what was there.
   void finish(unsigned output, llvm::ArrayRef<mlir::Value> parts);
@@ -47,8 +47,9 @@ private:
   bool isVector(mlir::OpOperand &operand) {
     return op.getMatchingIndexingMap(&operand).isFunctionOfDim(dimension);
   }
-  /// Whether the elements along the dimension lie side by side in memory, one
-  /// per `element` (booleans are bytes in memory but bits in a vector).
+  /// Returns true if the elements along the dimension lie side by side in
+  /// memory, one per `element` (booleans are bytes in memory but bits in a
+  /// vector).
   bool isContiguous(mlir::Value buffer);
   llvm::SmallVector<mlir::Value> indices(mlir::OpOperand &operand,
                                          int64_t lane = 0);

@@ -246,7 +246,7 @@ struct VectorLoopsPass
         return signalPassFailure();
   }
 
-  /// Of the function at hand.
+  /// The vector width of the current function.
   int64_t vectorWidth = 0;
 };
 

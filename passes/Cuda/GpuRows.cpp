@@ -169,8 +169,8 @@ Value RowMapper::combineTeam(Operation *combiner, Value value) {
 // What threads touch
 //===----------------------------------------------------------------------===//
 
-/// What is written may be what was read under another name: a new weight in the
-/// place of the old one.
+/// Returns true if the written buffer may be the one that was read under
+/// another name: a new weight in the place of the old one.
 static bool mayBeSame(Value read, Value written) {
   return read == written || read.getType() == written.getType();
 }

@@ -54,7 +54,7 @@ int64_t getBytes(Type type) {
   return (last + 1) * ((bits + 7) / 8);
 }
 
-/// By kernel: how many bytes its parameters have.
+/// Returns the bytes of the parameters, by kernel.
 llvm::StringMap<SmallVector<int64_t>> getParameterBytes(Operation *module) {
   llvm::StringMap<SmallVector<int64_t>> result;
   module->walk([&](gpu::GPUFuncOp kernel) {

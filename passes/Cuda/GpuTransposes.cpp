@@ -71,7 +71,7 @@ private:
   SmallVector<OpOperand *> transposed;
   /// Their tiles.
   SmallVector<Value> tiles;
-  /// By loop: the index; of the two above, that of the tile.
+  /// The index by loop; of the two above, that of the tile.
   SmallVector<Value> indices;
   /// The thread's column of a tile, and its first row.
   Value column, firstRow;

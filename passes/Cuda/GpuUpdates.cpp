@@ -48,7 +48,7 @@ private:
   gpu::GPUFuncOp kernel;
   scf::ForallOp forall;
   SmallVector<linalg::GenericOp> ops;
-  /// By update.
+  /// The elements and the first block of each update.
   SmallVector<int64_t> elements, firstBlocks;
 };
 

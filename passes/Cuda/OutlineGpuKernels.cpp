@@ -129,7 +129,7 @@ private:
   /// beside the module.
   FailureOr<gpu::GPUFuncOp> createKernel(Operation *op, ValueRange values,
                                          ArrayRef<Operation *> constants);
-  /// Whether the kernels of the function at hand map elements to threads.
+  /// True if the kernels of the current function map elements to threads.
   bool isPlain = false;
   LogicalResult copyGlobal(memref::GetGlobalOp use);
   gpu::GPUModuleOp getModule(pipeline::TargetAttrInterface target);
@@ -138,7 +138,7 @@ private:
   SymbolTable symbols;
   gpu::GPUModuleOp kernels;
   std::optional<SymbolTable> kernelSymbols;
-  /// By the text of a kernel without its name.
+  /// Kernels by their text without the name.
   llvm::StringMap<gpu::GPUFuncOp> known;
 };
 

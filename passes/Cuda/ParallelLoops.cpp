@@ -25,11 +25,11 @@ using namespace penstock;
 
 namespace {
 
-/// What an op in a loop touches of a buffer from outside of the loop.
+/// An access of an op in a loop to a buffer from outside of the loop.
 struct Access {
   Value buffer;
   bool writes;
-  /// By dimension of the buffer: whether the counter of the loop is its index.
+  /// True, by dimension of the buffer, if the counter of the loop is its index.
   SmallVector<bool> isCounter;
 };
 
@@ -172,7 +172,7 @@ struct ParallelLoopsPass
     : penstock::impl::PipelineParallelLoopsBase<ParallelLoopsPass> {
   using PipelineParallelLoopsBase::PipelineParallelLoopsBase;
 
-  /// Whether kernels are as simple as they can be.
+  /// True if kernels are as simple as they can be.
   bool isPlain = false;
 
   /// Replaces `loop`, and those nested in it as far as they are parallel.

@@ -31,7 +31,7 @@ struct RowLoops {
   llvm::SmallVector<unsigned> inner;
   /// Their iterations.
   int64_t elements = 1;
-  /// Whether it adds up along the row. Otherwise each element is by itself.
+  /// True if it adds up along the row. Otherwise each element is by itself.
   bool isReduction = false;
 };
 

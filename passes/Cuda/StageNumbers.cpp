@@ -31,14 +31,14 @@ MemRefType penstock::getNumberInMemory(Type number) {
 // Which numbers
 //===----------------------------------------------------------------------===//
 
-/// Whether an op only computes numbers from numbers.
+/// Returns true if an op only computes numbers from numbers.
 static bool isArithmetic(Operation *op) {
   return isPure(op) && op->getNumRegions() == 0 && op->getNumResults() != 0 &&
          llvm::all_of(op->getOperandTypes(), isNumber) &&
          llvm::all_of(op->getResultTypes(), isNumber);
 }
 
-/// Whether a value follows from the arguments of its function alone.
+/// Returns true if a value follows from the arguments of its function alone.
 static bool isComputed(Value value, func::FuncOp function) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getOwner() == &function.front();

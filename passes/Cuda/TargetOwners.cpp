@@ -43,7 +43,7 @@ private:
   static Value getIndex(Operation *access, unsigned dim);
 
   scf::ForOp loop;
-  /// What the loop writes, and all accesses to it.
+  /// The buffer that the loop writes, and all accesses to it.
   Value target;
   SmallVector<Operation *> accesses;
   SmallVector<Value> read;

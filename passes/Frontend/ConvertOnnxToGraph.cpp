@@ -28,8 +28,8 @@ namespace penstock {
 using namespace mlir;
 using namespace penstock;
 
-/// What has no elements needs no computing, and what is reduced from nothing is
-/// what the reduction starts from.
+/// Drops ops on no elements: these need no computing, and the result of a
+/// reduction over nothing is its initial value.
 static void dropEmptyWork(ModuleOp module) {
   SmallVector<Operation *> ops;
   module.walk([&](Operation *op) {

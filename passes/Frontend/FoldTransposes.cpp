@@ -44,8 +44,8 @@ void keepName(linalg::TransposeOp transpose) {
                                    {producer->getLoc(), transpose.getLoc()}));
 }
 
-/// Whether the library computes the product of operands with these shapes, and
-/// both of its derivatives.
+/// Returns true for the product of operands with these shapes, and for both of
+/// its derivatives, where the library computes it.
 SmallVector<bool> isProduct(ArrayRef<int64_t> sizes, ArrayRef<AffineMap> maps,
                             ArrayRef<ArrayRef<int64_t>> shapes) {
   SmallVector<bool> result;
@@ -61,8 +61,8 @@ SmallVector<bool> isProduct(ArrayRef<int64_t> sizes, ArrayRef<AffineMap> maps,
   return result;
 }
 
-/// Whether `contract` loses nothing when operand `number` has this map and
-/// shape instead.
+/// Returns true if `contract` loses nothing when operand `number` has this map
+/// and shape instead.
 bool staysProduct(linalg::ContractOp contract, unsigned number, AffineMap map,
                   ArrayRef<int64_t> shape) {
   auto op = cast<linalg::LinalgOp>(contract.getOperation());

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-/// What the flags say of the loss.
+/// The flags of the loss.
 struct LossOptions {
   /// softmax-cross-entropy, bce-with-logits, mse or output.
   llvm::StringRef loss;

@@ -29,7 +29,8 @@ static bool contains(const Operator::Range &range, int64_t value) {
   return (value >= range.low && value < range.high) || range.ignored == value;
 }
 
-/// What is in both; nothing where that is no range or not known.
+/// Returns the intersection of two ranges; nothing where that is no range or
+/// not known.
 static std::optional<Operator::Range> intersect(const Operator::Range &a,
                                                 const Operator::Range &b) {
   Operator::Range both{std::max(a.low, b.low), std::min(a.high, b.high)};
@@ -44,7 +45,8 @@ static std::optional<Operator::Range> intersect(const Operator::Range &a,
   return both.low < both.high ? std::optional(both) : std::nullopt;
 }
 
-/// Whether the first result of a node holds the integers of its first operand.
+/// Returns true if the first result of a node holds the integers of its first
+/// operand.
 static bool keepsIntegers(NodeOp node, const Operator &entry) {
   if (entry.elements == Operator::Computed)
     return false;
@@ -63,7 +65,7 @@ static bool keepsIntegers(NodeOp node, const Operator &entry) {
          isUnsigned(node.getInputs()[0]) == isUnsigned(node.getOutputs()[0]);
 }
 
-/// What all nodes that an argument reaches allow.
+/// Returns the range that all nodes allow that an argument reaches.
 static std::optional<Operator::Range> findRange(BlockArgument argument) {
   std::optional<Operator::Range> range;
   SmallVector<Value> values{argument};

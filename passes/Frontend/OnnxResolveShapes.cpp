@@ -60,12 +60,12 @@ private:
   }
   /// The number of runs, or nothing where it is left open.
   LogicalResult findTripCount();
-  /// Whether the condition lets another run begin.
+  /// Returns true if the condition lets another run begin.
   FailureOr<bool> goesOn();
   LogicalResult copyRun(int64_t run);
   /// Names of the body's ops say in which run they are.
   Location rename(Location loc, int64_t run);
-  /// What the runs gave to scan output `i`, as one tensor; null after an error.
+  /// Returns scan output `i` of all runs as one tensor; null after an error.
   Value join(unsigned i);
 
   LoopOp loop;

@@ -49,8 +49,8 @@ struct LowerOnnxToGraphOptions
                      llvm::cl::init(false)};
 };
 
-/// What makes an imported module valid at level `onnx`: shapes and the loss.
-/// Does nothing to a module that it was applied to before.
+/// Builds the passes that make an imported module valid at level `onnx`: shapes
+/// and the loss. They do nothing to a module that they were applied to before.
 void buildCompleteOnnxPipeline(mlir::OpPassManager &manager,
                                const LowerOnnxToGraphOptions &options);
 

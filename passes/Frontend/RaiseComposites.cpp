@@ -47,8 +47,8 @@ std::optional<double> splat(Value value) {
   return constant.getSplatValue<APFloat>().convertToDouble();
 }
 
-/// Whether `value` is a constant that f32 cannot tell from `number`. It must
-/// not broadcast anything to more elements.
+/// Returns true if `value` is a constant that f32 cannot tell from `number`. It
+/// must not broadcast anything to more elements.
 bool isNumber(Value value, double number) {
   std::optional<double> found = splat(value);
   return found && std::fabs(*found - number) <= 1e-6 * std::fabs(number) &&

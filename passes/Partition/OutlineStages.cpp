@@ -31,7 +31,7 @@ using namespace penstock;
 using namespace penstock::pipeline;
 
 namespace {
-/// What one stage computes, and the values that it takes and gives.
+/// The ops of one stage, and its inputs and outputs.
 struct StagePart {
   SmallVector<Operation *> ops;
   llvm::DenseSet<Operation *> cloned; ///< Recomputable ops that it needs.

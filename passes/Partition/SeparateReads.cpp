@@ -27,7 +27,7 @@ using namespace penstock::pipeline;
 
 namespace {
 
-/// What comes from one ONNX node, and so from one side of every cut.
+/// The ops of one ONNX node, which are on one side of every cut.
 using Reader = SmallVector<Operation *, 2>;
 
 class Separator {

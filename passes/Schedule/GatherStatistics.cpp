@@ -36,7 +36,7 @@ namespace {
 /// How a forward function moves one statistic: by these values in turn, each by
 /// the same formula.
 struct Moves {
-  /// Of the function.
+  /// Numbers of the function's argument and result.
   unsigned argument = 0, result = 0;
   SmallVector<Value> values;
   /// The formula; its operands are old and new.
@@ -86,7 +86,7 @@ private:
                           RankedTensorType type);
 
   SymbolTable *symbols = nullptr;
-  /// By its type: values, rows, number of the microbatch.
+  /// Functions by their type: values, rows, number of the microbatch.
   llvm::DenseMap<Type, func::FuncOp> notes;
 };
 

@@ -16,7 +16,7 @@ namespace penstock {
 
 struct Simulation {
   double makespan = 0, bubble = 0;
-  /// What forwards and backwards take of all devices together.
+  /// Seconds that forwards and backwards take of all devices together.
   double work = 0;
   /// One line per device, without its number.
   std::vector<std::string> timeline;

@@ -21,11 +21,11 @@ std::vector<double> getTaskSeconds(mlir::ModuleOp module,
                                    const schedule::Imported &imported,
                                    llvm::ArrayRef<double> speeds = {});
 
-/// Of a sum over all devices of a group: each of them adds up its share, and
-/// gathers those of the others.
+/// Returns the seconds of a sum over all devices of a group: each of them adds
+/// up its share, and gathers those of the others.
 double getSumSeconds(pipeline::GroupOp group);
 
-/// Of a message between devices, which are threads: a copy.
+/// Returns the seconds of a message between devices, which are threads: a copy.
 double getTransferSeconds(pipeline::ChannelOp channel);
 
 } // namespace penstock

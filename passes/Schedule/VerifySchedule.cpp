@@ -155,7 +155,7 @@ struct VerifySchedulePass
     return success();
   }
 
-  /// What holds messages has a size.
+  /// Checks that each channel that holds messages has a size.
   LogicalResult checkSized(const Imported &imported) {
     for (auto [op, channel] :
          llvm::zip_equal(imported.channels, imported.model.channels)) {

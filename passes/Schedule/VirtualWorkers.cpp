@@ -105,7 +105,7 @@ class VirtualWorkersPass
   SmallVector<SmallVector<Exchange>> exchanges;
   /// Keyed by the first worker's parameter, with an entry per worker.
   llvm::MapVector<StringAttr, SmallVector<Weight>> weights;
-  /// By worker: the names of its ops, by what their line calls them.
+  /// Names of the ops of each worker, by the name in their line.
   SmallVector<llvm::DenseMap<StringAttr, StringAttr>> clones;
 };
 
@@ -204,7 +204,7 @@ void VirtualWorkersPass::collectSeconds() {
                   DenseF64ArrayAttr::get(&getContext(), all));
 }
 
-/// What workers would have to agree on and do not.
+/// Checks that workers agree where they have to.
 LogicalResult VirtualWorkersPass::check() {
   ModuleOp module = getOperation();
   for (auto group : module.getOps<GroupOp>())

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
-/// Whether a buffer holds a value of this tensor type.
+/// Returns true if a buffer holds a value of this tensor type.
 static bool matches(Type buffer, RankedTensorType tensor) {
   auto memref = cast<MemRefType>(buffer);
   return memref.getShape() == tensor.getShape() &&

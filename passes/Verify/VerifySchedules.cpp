@@ -167,7 +167,7 @@ private:
   StageOp getStage(TaskOp task) {
     return subject.symbols.lookup<StageOp>(task.getStage());
   }
-  /// Of a stage that has been placed.
+  /// Returns the devices of a stage that has been placed.
   ArrayRef<int64_t> getDevices(StageOp stage) const {
     return getPlaces(stage, set.evaluates && trains);
   }
@@ -215,8 +215,8 @@ LogicalResult ScheduleRules::verifyRun(RunOp run, int64_t device) {
                      task.countsWaves());
 }
 
-/// C24: the device is the end of a channel that leaves it.
-/// Whether some microbatch is on this device at both ends.
+/// C24: the device is the end of a channel that leaves it. Returns true if some
+/// microbatch is on this device at both ends.
 static bool meets(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
                   int64_t device) {
   return llvm::any_of(

@@ -119,7 +119,7 @@ static VariableOp getVariable(Subject &subject, Value value) {
   return {};
 }
 
-/// What a task writes to a variable; null if it does not.
+/// Returns the value that a task writes to a variable; null if it does not.
 static Value findWritten(TaskOp task, VariableOp variable) {
   for (WriteOp write : task.getBody().getOps<WriteOp>())
     if (write.getVariable() == variable.getSymName())

@@ -58,9 +58,9 @@ private:
   ScheduleOp schedule;
   int64_t wave, distance, workers = 1;
   llvm::MapVector<StageOp, StageTasks> stages;
-  /// What the parameters of all workers that are one weight have in common,
-  /// wherever they are cut: where it starts, and the number of the parameter
-  /// among those of its worker that start there.
+  /// The identity of a weight, common to the parameters of all workers that are
+  /// this weight, wherever they are cut: where it starts, and the number of the
+  /// parameter among those of its worker that start there.
   using Weight = std::pair<Attribute, int64_t>;
   /// The worker that pushes a wave, and the weight.
   struct Wave {
