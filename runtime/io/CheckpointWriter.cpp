@@ -266,7 +266,8 @@ void penstock::runtime::removeOldest(const std::string &folder, int64_t keep) {
 // The thread
 //===----------------------------------------------------------------------===//
 
-/// Of the executable: it tells those that wrote checkpoints apart.
+/// Returns the checksum of the executable: it tells those that wrote
+/// checkpoints apart.
 static const std::string &checksumOfProgram() {
   static const std::string checksum = [] {
     MappedFile file;

@@ -43,7 +43,8 @@ struct StagedTensor {
   /// Whose value it is; with a file order, it is written in that.
   const penstock_variable *variable = nullptr;
   const char *values = nullptr;
-  /// What the manifest says of it; offset and checksum come when it is written.
+  /// The tensor's entry of the manifest; offset and checksum come when it is
+  /// written.
   ManifestTensor description;
 };
 
@@ -54,9 +55,9 @@ std::string writeRankFiles(const std::string &folder, int64_t rank,
                            const std::vector<StagedTensor> &tensors,
                            std::vector<ManifestFile> &files);
 
-/// What rank 0 does when all ranks have reported their files, which are in
-/// `folder`/step-N.part: adds index and manifest, and gives the checkpoint its
-/// name. Returns what went wrong, or "".
+/// Finishes a checkpoint in rank 0 when all ranks have reported their files,
+/// which are in `folder`/step-N.part: adds index and manifest, and gives the
+/// checkpoint its name. Returns the error, or "".
 std::string finishCheckpoint(const std::string &folder, Manifest manifest,
                              std::vector<ManifestFile> reports);
 

@@ -24,9 +24,9 @@ namespace penstock::runtime {
 /// over the next even power of two, walked until it falls inside.
 uint64_t permute(uint64_t index, uint64_t size, uint64_t seed, uint64_t epoch);
 
-/// What becomes of the samples at the end of a pass that fill no update: they
-/// are left out, or an update is filled up, with samples whose labels do not
-/// count or with those that the pass began with.
+/// The use of samples that fill no update at the end of a pass: they are left
+/// out, or an update is filled up, with samples whose labels do not count or
+/// with those that the pass began with.
 enum class Last { Drop, Pad, Wrap };
 const char *nameOf(Last last);
 
@@ -42,10 +42,10 @@ public:
              const std::string &labels, const char *dataFlag,
              const char *labelsFlag, const ReadsSource &reads = nullptr);
 
-  /// What a user should know of the files, a line each.
+  /// Returns notes on the files for the user, a line each.
   const std::vector<std::string> &getNotes() const { return notes; }
 
-  /// What an open file holds, to compare with what others see.
+  /// The content of an open file, to compare with what others see.
   struct Opened {
     std::string input; // as flags name it, "--data x"
     std::string path, type;
@@ -83,8 +83,8 @@ public:
     return last == Last::Pad && positionOf(n * microbatch) < 0;
   }
 
-  /// What in microbatches first .. first + count - 1 may make a loss not
-  /// finite: a value that is not. For messages.
+  /// Returns a description, for messages, of a value that is not finite in
+  /// microbatches first .. first + count - 1, which may make a loss not finite.
   std::string suspects(int64_t first, int64_t count) const;
 
   /// Name, type, shape and a digest of each array: of its header, its size, and
@@ -150,7 +150,8 @@ private:
   Tail tail;
 };
 
-/// Whether the first axis of every source is that of a microbatch's samples.
+/// Returns true if the first axis of every source is that of a microbatch's
+/// samples.
 bool sourcesShareSamples(const penstock_program &program);
 /// Returns the first channel of each source, in the order of the channels.
 std::vector<const penstock_channel *>

@@ -30,7 +30,7 @@ public:
 
   /// `what` starts the error message, e.g. "--labels".
   Error open(const std::string &path, const char *what);
-  /// Of a file that has to be what its name says: no symbolic link.
+  /// Opens a file that has to be what its name says: no symbolic link.
   Error openUnlinked(const std::string &path, const char *what);
   /// The same for `size` bytes of it from `offset` on, a multiple of the size
   /// of a page.
@@ -107,8 +107,8 @@ Error checkWritable(const std::string &path, const char *flag);
 /// Both exist and are one file (or folder).
 bool sameFile(const std::string &first, const std::string &second);
 
-/// Whether a file written at `path` would take the place of `other`. Devices
-/// and pipes stay what they are.
+/// Returns true if a file written at `path` would take the place of `other`.
+/// Devices and pipes stay what they are.
 bool wouldReplace(const std::string &path, const std::string &other);
 
 } // namespace penstock::runtime

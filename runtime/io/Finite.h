@@ -12,7 +12,7 @@
 
 namespace penstock::runtime {
 
-/// Whether none of the elements is infinite or not a number.
+/// Returns true if none of the elements is infinite or not a number.
 bool areFinite(const penstock_tensor &type, const char *values);
 
 } // namespace penstock::runtime

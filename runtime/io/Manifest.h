@@ -44,8 +44,8 @@ struct ManifestData {
   std::string checksum;
 };
 
-/// What evaluations in the midst of training have come to; a step of -1 is
-/// that of none.
+/// The results of evaluations in the midst of training; a step of -1 is that of
+/// none.
 struct ManifestEvaluation {
   int64_t step = -1; ///< of the last one
   int64_t bestStep = -1;

@@ -19,7 +19,7 @@
 
 using namespace penstock::runtime;
 
-/// Whether a file is what was compiled.
+/// Returns true if a file is the one that was compiled.
 static bool isSame(const penstock_file &expected, const MappedFile &found,
                    bool isModel) {
   if (found.size() != expected.size)

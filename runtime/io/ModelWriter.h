@@ -18,7 +18,7 @@
 
 namespace penstock::runtime {
 
-/// Whether saving writes this variable.
+/// Returns true if saving writes this variable.
 bool isSaved(const penstock_variable &variable);
 
 /// The values of a variable that has a file order, in that.

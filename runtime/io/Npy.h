@@ -31,7 +31,7 @@ uint64_t elementBytes(uint32_t element);
 /// "(5, 7)".
 std::string shapeText(const int64_t *shape, size_t rank);
 
-/// What stands before the data of an array, a multiple of 64 bytes long.
+/// Writes the header of an array, a multiple of 64 bytes long.
 Error npyHeader(uint32_t element, const std::vector<int64_t> &shape,
                 std::string &header);
 

@@ -36,7 +36,7 @@ public:
 
   const penstock_channel &channel;
   const std::string path;
-  /// Of the whole array.
+  /// The shape of the whole array.
   std::vector<int64_t> shape;
 
 private:

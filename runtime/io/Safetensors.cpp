@@ -96,7 +96,7 @@ penstock::runtime::makeSafetensorsHeader(std::vector<SafeTensor> &tensors) {
   return header;
 }
 
-/// What is wrong with what the header says of one tensor, or "".
+/// Reads a header's entry of one tensor. Returns its error, or "".
 static std::string readTensor(const Json &entry, SafeTensor &tensor) {
   std::string type;
   std::vector<int64_t> offsets;

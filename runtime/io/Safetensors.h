@@ -18,18 +18,18 @@
 
 namespace penstock::runtime {
 
-/// What a header says of a tensor.
+/// A header's entry of a tensor.
 struct SafeTensor {
   std::string name;
   uint32_t element = 0; // as in abi.h
   std::vector<int64_t> shape;
-  /// Of its values in the file.
+  /// The range of its values in the file, in bytes.
   uint64_t offset = 0, bytes = 0;
 };
 
 /// "F32" and so on; null for a type that the format has not.
 const char *safetensorsType(uint32_t element);
-/// Of a name; 0 for one that we have not.
+/// Returns the element type of a name; 0 for one that we do not have.
 uint32_t elementOfType(std::string_view type);
 
 /// Bytes of a value, or false where they are too many to count.

@@ -20,7 +20,7 @@ namespace penstock::runtime {
 struct ZipMember {
   std::string name;
   bool isStored; // not compressed
-  /// Of its bytes in the file.
+  /// The range of its bytes in the file.
   uint64_t offset = 0, size = 0;
 };
 
