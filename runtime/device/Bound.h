@@ -53,7 +53,7 @@ public:
   /// than that. The segment is as long as before.
   void pause(int64_t nanoseconds);
 
-  /// Of the last segment.
+  /// Returns the number of updates of the last segment.
   int64_t updates() const { return length.load(std::memory_order_relaxed); }
 
 private:

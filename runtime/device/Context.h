@@ -20,7 +20,7 @@
 
 namespace penstock::runtime {
 
-/// What the devices of this process share among them.
+/// The cores that the devices of this process share among them.
 struct CoreBudget {
   std::vector<bool> isLocal; // by device
   bool areFew = false;       // other processes need them, too

@@ -35,8 +35,8 @@ struct Transfer {
 struct Statistics {
   uint64_t arenaBytes;
   int64_t waitedNanoseconds;
-  /// Of a device that runs behind the host: kernels, library calls and graphs
-  /// that the host has started, and graphs that it has recorded.
+  /// Counts of a device that runs behind the host: kernels, library calls and
+  /// graphs that the host has started, and graphs that it has recorded.
   uint64_t launches = 0, graphs = 0;
 };
 
@@ -127,7 +127,7 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
   /// The first byte of the memory, as compiled code has it.
   char *arena = nullptr;
   std::unique_ptr<penstock::runtime::TraceBuffer> trace;
-  /// What it did last, for those who ask when it is gone; or null.
+  /// The last events of the device, for diagnostics after its end; or null.
   penstock::runtime::FlightRing *flight = nullptr;
 
   // Transfers with peers in the order of issue: they count as done in that

@@ -25,7 +25,8 @@ struct PeerTransport {
                       std::vector<std::string> &names);
   /// Loads what it needs, and says which one that is: "NCCL 2.28.9".
   Error (*load)(std::string &version);
-  /// What has been loaded. Connecting may take so many seconds.
+  /// Creates the transport from the loaded library. Connecting may take so many
+  /// seconds.
   std::unique_ptr<Transport> (*create)(const Job &job, double seconds);
 };
 

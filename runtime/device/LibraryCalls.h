@@ -13,7 +13,7 @@
 
 namespace penstock::runtime {
 
-/// Whether a device runs the library call of this descriptor.
+/// Returns true if a device runs the library call of this descriptor.
 template <typename Descriptor>
 bool isCalledOn(const Descriptor &call, uint32_t device) {
   return (call.device == device || call.device == PENSTOCK_EVERY_DEVICE) &&

@@ -44,7 +44,7 @@ private:
   std::optional<Product> product;
   uint64_t productBytes = 0;
   float *inputRows = nullptr, *outputRows = nullptr;
-  /// Of the call that runs.
+  /// Tensors of the call that runs.
   const float *input, *output;
   float *weights;
   std::atomic<bool> hasFailed{false};
@@ -56,8 +56,8 @@ static uint64_t rowBytes(int64_t rows, int64_t windows) {
   return aligned(rows * windows * sizeof(float));
 }
 
-/// Whether the tensors are such matrices, one for each sample, and large enough
-/// for a product each.
+/// Returns true if the tensors are such matrices, one for each sample, and
+/// large enough for a product each.
 static bool isProduct(const ConvolutionCall &conv, const ColumnSizes &sizes) {
   constexpr int64_t kMany = 256;
   for (uint32_t i = 0; i < conv.spatial_rank; ++i)

@@ -35,9 +35,9 @@ public:
            const float *output) override;
 
 private:
-  /// Of the weights of all combined groups, zeros included.
+  /// Returns the number of the weights of all combined groups, zeros included.
   int64_t wideFloats() const;
-  /// Between `narrow` weights and `wide` ones, of one combined group.
+  /// Copies `narrow` weights to `wide` ones, of one combined group.
   void widen(int64_t index) const;
   void addDiagonal(int64_t index) const;
   /// Calls visit(place in the narrow ones, place in the wide ones) for each row

@@ -98,8 +98,8 @@ static std::optional<uint32_t> findWinograd(const ConvolutionCall &conv) {
   return std::nullopt;
 }
 
-/// Whether the library has nothing better in its own layout than products of
-/// matrices, which have as many rows as a group has channels.
+/// Returns true if the library has nothing better in its own layout than
+/// products of matrices, which have as many rows as a group has channels.
 static bool isGemm(ConvolutionCall conv) {
   conv.layout = PENSTOCK_CPU_CONV_LIBRARY;
   Convolution convolution;
@@ -107,10 +107,10 @@ static bool isGemm(ConvolutionCall conv) {
          convolution.getImplementation().find("gemm") != std::string::npos;
 }
 
-/// Whether copies into the library's layout cost more than they bring, as it
-/// pads few input channels to its vectors. Products gather the input once per
-/// element of the window instead; forward, the library reads so few channels as
-/// they are, and only copies the result.
+/// Returns true if copies into the library's layout cost more than they gain,
+/// because it pads few input channels to its vectors. Products gather the input
+/// once per element of the window instead; forward, the library reads so few
+/// channels as they are, and only copies the result.
 static bool isNarrow(const ConvolutionCall &conv) {
   constexpr int64_t kFewChannels = 8;
   if (conv.groups != 1 || conv.kind == PENSTOCK_CONV_WEIGHT_GRAD ||

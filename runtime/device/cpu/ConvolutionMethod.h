@@ -26,8 +26,8 @@ public:
   virtual std::string plan(const ConvolutionCall &descriptor) = 0;
   virtual std::string getImplementation() const = 0;
   virtual uint64_t getScratchBytes() const = 0;
-  /// Of the weights, as a descriptor with PREPACKED ones wants them; none where
-  /// they are read as they are.
+  /// Returns the bytes of the weights as a descriptor with PREPACKED ones wants
+  /// them; 0 where they are read as they are.
   virtual uint64_t getPrepackedBytes() const { return 0; }
   virtual bool prepare(char *scratch) = 0;
   /// The tensors in their roles, whichever of them is computed; of a descriptor

@@ -35,8 +35,8 @@ static bool isDepthwise(const ConvolutionCall &conv) {
          conv.output_channels == conv.groups;
 }
 
-/// What is divided among parts that divide channels, and how many of it stay
-/// together.
+/// Returns the number of channels, or groups, that are divided among parts;
+/// channelUnit() of them stay together.
 static int64_t channelsToDivide(const ConvolutionCall &conv) {
   if (conv.groups > 1)
     return conv.groups;

@@ -46,8 +46,8 @@ struct ConvolutionDivision {
 
 ConvolutionDivision divideConvolution(const ConvolutionCall &conv);
 
-/// What a part reads or writes of a tensor: as we hold it, and as the primitive
-/// wants it.
+/// The slice of a tensor that a part reads or writes: as we hold it, and as the
+/// primitive wants it.
 struct ConvolutionSlice {
   dnnl_memory_desc_t outside, inside;
   int64_t offset;       // in the tensor, in floats

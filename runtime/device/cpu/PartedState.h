@@ -20,7 +20,7 @@
 
 namespace penstock::runtime {
 
-/// What one thread computes.
+/// The work of one thread.
 struct ConvolutionPart {
   ConvolutionSlice *slices[3];
   Step compute;
@@ -34,10 +34,10 @@ struct PartedConvolution::State {
   std::vector<ConvolutionSlice> slices[3];
   std::vector<ConvolutionPart> parts;
   std::string implementation;
-  /// Of all slices of the weights, one behind the other.
+  /// Bytes of all slices of the weights, one behind the other.
   uint64_t prepackedBytes = 0;
-  /// Of the library, for what all threads do together; of everything that
-  /// several parts need; of what a thread needs for one part after the other.
+  /// Scratch of the library, for steps of all threads together; of everything
+  /// that several parts need; of a thread for one part after the other.
   uint64_t stepBytes = 0, commonBytes = 0, threadBytes = 0;
   dnnl_stream_t stream = nullptr;
   std::atomic<bool> hasFailed{false};
@@ -55,7 +55,8 @@ struct PartedConvolution::State {
   bool isWhole() const {
     return conv.layout == PENSTOCK_CPU_CONV_WINOGRAD && result != Weights;
   }
-  /// Of part i, where threads have scratch of their own.
+  /// The scratch areas and their threads; areaOf(i) is that of part i, where
+  /// threads have scratch of their own.
   int64_t areas() const { return std::min<int64_t>(threads, division.count()); }
   int ownThreads() const { return isWhole() ? threads : 1; }
   int64_t areaOf(int64_t i) const {

@@ -112,7 +112,8 @@ Blocks penstock::runtime::chooseBlocks(int64_t m, int64_t n, int64_t k,
   return {m, n};
 }
 
-/// What would be left over for a block of few belongs to the one before it.
+/// Returns the end of a block. A rest too small for a block belongs to the one
+/// before it.
 static int64_t endOfBlock(int64_t begin, int64_t size, int64_t step) {
   return size - begin < step + kFewRows ? size : begin + step;
 }

@@ -57,8 +57,8 @@ inline constexpr int64_t kTileRows = 6, kTileColumns = 16;
 Blocks chooseBlocks(int64_t m, int64_t n, int64_t k, const int64_t *strideA,
                     const int64_t *strideB);
 
-/// Whether a product with its right operand in panels has the bits that it has
-/// without, and whether it is faster.
+/// Returns true if a product with its right operand in panels has the bits that
+/// it has without (canPrepack), and if it is faster (gainsByPanels).
 bool canPrepack(const ProductCall &gemm);
 bool gainsByPanels(const ProductCall &gemm);
 

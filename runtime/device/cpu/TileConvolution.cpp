@@ -128,7 +128,8 @@ void TileConvolution::computeGradients(int64_t index, TilePart &part) {
     addGradients(m, part);
 }
 
-/// What lies around the planes stays zero from channel to channel.
+/// Computes a strip. The border around the planes stays zero from channel to
+/// channel.
 void TileConvolution::computeStrip(int64_t index, TilePart &part) {
   TileStrip own = stripOf(index);
   clearSpread(part);
@@ -138,7 +139,8 @@ void TileConvolution::computeStrip(int64_t index, TilePart &part) {
     computeBlock(own, b, part);
 }
 
-/// Of the channels of a strip that threads compute together.
+/// Transforms this part's share of the channels of a strip that threads compute
+/// together.
 void TileConvolution::transformShare(int64_t index, TilePart &part) {
   int64_t count = parts.size();
   auto share = [&](int64_t all, auto body) {

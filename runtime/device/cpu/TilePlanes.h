@@ -31,7 +31,7 @@ template <int kSize> struct Spread {
   }
 };
 
-/// What a strip reads or writes of planes: whole rows.
+/// Rows that a strip reads or writes of planes: whole ones.
 struct Rows {
   int64_t begin, end, top;
 

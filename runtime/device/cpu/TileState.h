@@ -31,14 +31,14 @@ struct TilePoints {
 
 constexpr int64_t kWindow = 9;
 
-/// What a thread computes.
+/// The division of the work among threads.
 enum class TileDivision {
   Blocks, ///< Channels of the result, for all tiles.
   Strips, ///< Rows of tiles, for all channels.
   Points, ///< Of all strips: the gradients of few weights are their sums.
 };
 
-/// What a thread has for itself.
+/// Buffers of one thread.
 struct TilePart {
   TilePoints inputs, windows, products;
   uint64_t spread = 0, scratch = 0;
@@ -64,14 +64,16 @@ private:
   TileDivision division;
   TileStrip strip; // The first, or the one that threads compute together.
   int64_t strips, rowStrips; // all, and of the same samples
-  /// Of what is transformed first, and of what is computed in blocks.
+  /// Channels that are transformed first, channels that are computed in blocks,
+  /// and those of a block.
   int64_t sources, results, block;
-  /// Of all blocks, where several strips have them in common.
+  /// Offset of the windows of all blocks, where several strips have them in
+  /// common.
   uint64_t windowsOffset = 0;
   std::vector<TilePart> parts;
   uint64_t bytes = 0;
   char *scratch = nullptr;
-  /// Of the call that runs.
+  /// Tensors of the call that runs.
   const float *input, *weights, *output;
   std::atomic<bool> hasFailed{false};
 
@@ -94,7 +96,7 @@ private:
     return result;
   }
   int64_t blocks() const { return (results + block - 1) / block; }
-  /// Of points, which a product takes at once.
+  /// Returns the number of points that a product takes at once.
   int64_t group() const {
     return strip.points() / (division == TileDivision::Points ? 4 : 1);
   }

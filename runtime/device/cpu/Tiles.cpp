@@ -20,7 +20,8 @@ namespace {
 
 constexpr int kWindow = 9;
 
-/// Of the inputs that each tile reads, or of the cotangents of its outputs.
+/// Transforms the inputs that each tile reads, or the cotangents of its
+/// outputs.
 template <int kSize, int kTaken>
 PENSTOCK_INLINE void taken(const TileStrip &strip, const Planes &from,
                            float *spread, float *__restrict result,

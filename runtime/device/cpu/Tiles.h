@@ -58,9 +58,9 @@ struct ChannelPlanes {
 void transformInputs(const TileStrip &strip, const Planes &from, float *spread,
                      float *result, int64_t pointStride);
 
-/// The same, of sixteen channels of one sample or fewer, for point p and
-/// channel c at result[p * pointStride + tile * tileStride + c]: transposed.
-/// What is left of a row's last vector is not written.
+/// The same for up to sixteen channels of one sample, for point p and channel c
+/// at result[p * pointStride + tile * tileStride + c]: transposed. The rest of
+/// a row's last vector is not written.
 void transformChannels(const TileStrip &strip, const ChannelPlanes &from,
                        float *spread, float *result, int64_t pointStride,
                        int64_t tileStride);

@@ -19,8 +19,9 @@ namespace penstock::runtime {
 
 constexpr int kLanes = 16;
 
-/// Of whatever width the instruction set has, several registers at worst.
-/// Passed by reference: how such values are passed depends on that width.
+/// A vector of any width that the instruction set has, several registers at
+/// worst. Passed by reference: how such values are passed depends on that
+/// width.
 typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
 
 PENSTOCK_INLINE void load(const float *from, Vector &to) {

@@ -271,7 +271,7 @@ struct ConvolutionGraph::State {
   const Cudnn *library = nullptr;
   CudnnHandle handle = nullptr;
   bool hasDevice = false;
-  /// Whether tensors are bf16. Sums are in f32.
+  /// True if tensors are bf16. Sums are in f32.
   bool isBf16 = false;
   /// In the order in which each needs those before it.
   Descriptor device, input, weights, output, convolution, operation, graph;

@@ -136,7 +136,7 @@ enum {
   CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION = 2702
 };
 
-/// What an engine says of its numbers.
+/// Notes of an engine on its numbers.
 enum {
   CUDNN_NUMERICAL_NOTE_TENSOR_CORE = 0,
   CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS = 1,

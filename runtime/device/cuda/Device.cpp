@@ -106,9 +106,9 @@ void CudaDevice::check(int status, const char *call) const {
 // Opening and closing
 //===----------------------------------------------------------------------===//
 
-/// Whether messages of a channel come from the memory of a GPU. Those of a
-/// source, of a CPU and of another process, unless GPUs reach each other, do
-/// not.
+/// Returns true if messages of a channel come from the memory of a GPU. Those
+/// of a source, of a CPU and of another process, unless GPUs reach each other,
+/// do not.
 bool CudaDevice::isFromGpu(const Endpoint &endpoint) const {
   int32_t sender = endpoint.channel->description.sender;
   if (endpoint.isFar)

@@ -71,8 +71,8 @@ public:
 
   // For a transport of its own kind, once it is open.
   const Gpu &getGpu() const { return *gpu; }
-  /// Of messages that come from other devices, and of those that go to other
-  /// processes.
+  /// Returns the stream of messages that come from other devices, and of those
+  /// that go to other processes.
   Stream getTransferStream() const { return transfer; }
 
 private:
@@ -115,7 +115,8 @@ private:
   InputRing inputs;
   HostCopies copies;
   OutputRing outputs;
-  /// What the host waits for when it is far ahead, and before it is done.
+  /// Events that the host waits for when it is far ahead, and before it is
+  /// done.
   Event paces[kAhead] = {};
   uint64_t firstPace = 0, endPace = 0;
   std::vector<void *> cellsOfLaunch;

@@ -63,7 +63,7 @@ public:
   /// Held by who takes memory, so that what is taken for a while takes it from
   /// nobody.
   std::mutex memory;
-  /// By kernel number of the program.
+  /// Functions by kernel number of the program.
   std::vector<Function> functions;
 
 private:

@@ -34,7 +34,7 @@ public:
   /// the calls had no effect.
   int end(uint32_t action, Stream stream, bool &isIssuedAgain);
 
-  /// Whether calls are recorded now.
+  /// Returns true if calls are recorded now.
   bool isCapturing() const { return capturing; }
   /// Says why a call could not be recorded; the first reason counts.
   void reject(std::string reason);

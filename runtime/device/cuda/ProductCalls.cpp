@@ -22,7 +22,7 @@ namespace {
 struct BatchDimension {
   int64_t size, a, b, c;
 
-  /// Whether a step of this dimension follows the last one of `inner`.
+  /// Returns true if a step of this dimension follows the last one of `inner`.
   bool continues(const BatchDimension &inner) const {
     return a == inner.a * inner.size && b == inner.b * inner.size &&
            c == inner.c * inner.size;
@@ -37,8 +37,8 @@ struct StridedMatrix {
     return {columns, rows, columnStride, rowStride};
   }
 
-  /// Whether it lies by columns that do not overlap. The stride of a dimension
-  /// of one element says nothing.
+  /// Returns true if it lies by columns that do not overlap. The stride of a
+  /// dimension of one element says nothing.
   bool liesByColumns() const {
     return (rows == 1 || rowStride == 1) &&
            (columns == 1 || columnStride >= rows);

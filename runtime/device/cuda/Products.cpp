@@ -133,7 +133,7 @@ struct Products::Prepared {
 
   const CublasLt &library;
   ProductCalls calls;
-  /// Whether factors, and the result, are bf16.
+  /// True if factors, and the result, are bf16.
   bool isBf16 = false, isResultBf16 = false;
   MatmulDescriptor matmul = nullptr;
   Layout left, right, result;

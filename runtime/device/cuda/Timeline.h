@@ -39,7 +39,7 @@ private:
 
   const Driver *driver = nullptr;
   Stream stream = nullptr;
-  /// Of the points from times.size() on.
+  /// Events of the points from times.size() on.
   std::vector<Event> events;
   int64_t end = 0;
   std::vector<int64_t> times;

@@ -24,7 +24,7 @@ using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
 using emulated::atAddress;
 
-/// What algorithms claim of the workspace that they may have.
+/// The bytes of the workspace that algorithms claim.
 static constexpr size_t kClaimedWorkspace = 1 << 14;
 
 struct cuda::CublasLtState {};
@@ -36,7 +36,7 @@ struct cuda::MatrixLayoutState {
   int32_t batch = 1;
   int64_t batchStride = 0;
 
-  /// Whether every element has a place of its own in its matrix.
+  /// Returns true if every element has a place of its own in its matrix.
   bool isValid() const {
     return rows > 0 && columns > 0 && leading >= int64_t(rows) && batch > 0 &&
            batchStride >= 0;
@@ -56,7 +56,7 @@ struct cuda::MatmulPreferenceState {
 
 namespace {
 
-/// What an algorithm was chosen for, in its data.
+/// The problem that an algorithm was chosen for, in its data.
 struct Algorithm {
   static constexpr uint32_t kMark = 0x756d6531;
 

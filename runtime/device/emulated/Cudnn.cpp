@@ -60,7 +60,7 @@ struct Descriptor {
     return found == attributes.end() ? std::vector<T>()
                                      : found->second.get<T>();
   }
-  /// Of one that is there.
+  /// Returns the value of an attribute that is set.
   template <typename T> T get(int attribute) const {
     return attributes.at(attribute).get<T>().front();
   }
@@ -175,7 +175,7 @@ struct Engine {
 constexpr int kKnob = 2;
 constexpr int64_t kKnobValue = 3, kKnobDefault = 1;
 
-/// By index.
+/// Engines by index.
 constexpr Engine kEngines[] = {
     {0, 0, 0, false},
     {1, 0, 1 << 10, false},
@@ -604,7 +604,7 @@ static int finalize(CudnnDescriptor state) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// What heuristics offer: engines with their knob.
+/// Lists the configurations that heuristics offer: engines with their knob.
 static std::vector<std::shared_ptr<const Descriptor>>
 listConfigurations(const Descriptor &heuristic) {
   auto add = [](Descriptor &to, int attribute, auto value) {

@@ -45,7 +45,7 @@ struct cuda::ContextState {
   std::vector<std::unique_ptr<ModuleState>> modules;
   /// Those whose memory its kernels may have.
   std::set<DriverContext> peers;
-  /// What a kernel did wrong. Nothing else runs in the context after that.
+  /// The error of a kernel. Nothing else runs in the context after that.
   std::string failure;
 
   int status() const {

@@ -21,7 +21,7 @@
 
 namespace penstock::runtime::emulated {
 
-/// What the emulated GPUs are like. At first as the environment says:
+/// Settings of the emulated GPUs, initially from the environment:
 /// PENSTOCK_EMULATED_ORDER, PENSTOCK_EMULATED_GPUS, PENSTOCK_EMULATED_MEMORY,
 /// PENSTOCK_EMULATED_CAPTURE (0: launches cannot be captured),
 /// PENSTOCK_EMULATED_PEERS (0: no GPU reaches another).

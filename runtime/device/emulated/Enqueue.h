@@ -42,7 +42,7 @@ bool takesRemote(cuda::Stream stream);
 /// host faults where it takes one for a pointer.
 inline constexpr uint64_t kBias = uint64_t(1) << 46;
 
-/// What is at an address of the emulated GPU.
+/// Returns the host address of an address of the emulated GPU.
 template <typename T> T *atAddress(T *address) {
   return reinterpret_cast<T *>(reinterpret_cast<uint64_t>(address) - kBias);
 }

@@ -168,7 +168,7 @@ static void wait(State state) {
   switchTo(fiber.stack, block.scheduler);
 }
 
-/// What a fiber runs.
+/// Runs one thread of a kernel in its fiber.
 [[noreturn]] static void runThread() {
 #if defined(PENSTOCK_FIBERS_ASAN)
   Stack &scheduler = running->scheduler;
@@ -463,7 +463,8 @@ uint32_t ps_emulated_read_ptx_sreg_laneid() { return getLane(); }
 
 void *ps_emulated_shared() { return running->shared; }
 
-/// What a kernel calls in the place of an access that is outside of its buffer.
+/// Ends a kernel at an access that is outside of its buffer; called by its
+/// code.
 [[noreturn]] void ps_emulated_outside(uint32_t parameter, uint64_t offset,
                                       uint64_t bytes) {
   running->parameter = parameter;

@@ -41,7 +41,7 @@ using namespace penstock::runtime::emulated;
 
 namespace {
 
-/// What one process says to another.
+/// The kinds of messages between processes.
 enum class Kind : uint64_t {
   Hello,        // bytes: its GPU
   Connect,      // sequence: 1 to send, 0 to receive
@@ -76,7 +76,7 @@ struct Transfer {
 struct Peer {
   int socket = -1;
   std::string input, output;
-  /// By direction, from here: 1 to send, 0 to receive.
+  /// States by direction, from here: 1 to send, 0 to receive.
   bool isConnecting[2] = {}, isConnected[2] = {};
   uint64_t issued[2] = {};
   /// Which of its sends (1) and receives (0) head its streams, and their sizes.
@@ -102,9 +102,9 @@ struct cuda::NcclCommState : std::enable_shared_from_this<cuda::NcclCommState> {
   std::string lastError;
   std::vector<Peer> peers;                         // by rank
   std::deque<std::shared_ptr<Transfer>> transfers; // in the order of calls
-  /// What waits for processes that are not connected.
+  /// Transfers that wait for processes that are not connected.
   std::vector<std::shared_ptr<Transfer>> launching;
-  /// How many there were, and one that comes after the next.
+  /// The number of transfers so far, and one that comes after the next.
   uint64_t submitted = 0;
   std::shared_ptr<Transfer> heldBack;
   bool isFinal = false, isAborted = false;
@@ -581,7 +581,8 @@ int close(NcclComm communicator) {
   return ncclSuccess;
 }
 
-/// Of one that is final: as in NCCL, one that is not would have to wait.
+/// Destroys a communicator that is final: as in NCCL, one that is not would
+/// have to wait.
 int ncclCommDestroy(NcclComm communicator) {
   {
     std::lock_guard<std::mutex> lock(getLock());

@@ -53,7 +53,7 @@ struct Capture {
 struct penstock::runtime::cuda::StreamState {
   DriverContext context;
   std::deque<emulated::Item> items;
-  /// What is recorded now in place of items.
+  /// The graph that is recorded now, in place of items.
   std::unique_ptr<emulated::Capture> capture;
 
   bool canRun() const {
