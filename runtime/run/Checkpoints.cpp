@@ -130,8 +130,8 @@ int64_t penstock_run::countToDrain() const {
   return *options.checkpointEvery - updatesDone % *options.checkpointEvery;
 }
 
-/// Of a folder that another run has written to: its checkpoints would be mixed
-/// with ours.
+/// Rejects a folder that another run has written to: its checkpoints would be
+/// mixed with ours.
 Error penstock_run::checkFolder() {
   if (isFolderChecked || !checkpoints.isOpen())
     return {};

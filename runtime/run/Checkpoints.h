@@ -40,7 +40,8 @@ public:
   Error sign(const std::string &text) { return writer.sign(text); }
   bool isOpen() const { return writer.isOpen(); }
   const std::string &getFolder() const { return writer.getFolder(); }
-  /// Of the memory that holds what is written; 0 before it is open.
+  /// Returns the bytes of the memory that holds what is written; 0 before it is
+  /// open.
   uint64_t stagedBytes() const { return isOpen() ? offsets.back() : 0; }
 
   /// The next pause is to write one; `isAsked`: somebody waits for it.

@@ -19,7 +19,7 @@
 
 using namespace penstock::runtime;
 
-/// Whether what library calls have besides their operands lies in the arena.
+/// Returns true if the scratch of library calls lies in the arena.
 static bool holdsLibraryScratch(const penstock_program &program,
                                 uint32_t device) {
   auto isInside = [&](const auto &call) {

@@ -33,8 +33,8 @@ public:
   /// Builds devices and channels; initial values come out of `files`.
   Error open(const std::vector<MappedFile> &files, bool isTraced);
 
-  /// Whether devices reach other processes by themselves, which they do in
-  /// connect(), once they are open everywhere.
+  /// Returns true if devices reach other processes by themselves, which they do
+  /// in connect(), once they are open everywhere.
   bool connects() const { return context.transport->connects(); }
   Error invite(std::string &invitation) {
     return context.transport->invite(invitation);
@@ -65,7 +65,7 @@ public:
   /// On any thread: gives processes time to agree on that, before the devices
   /// of this one begin more.
   void pause(int64_t nanoseconds) { context.bound.pause(nanoseconds); }
-  /// Of the last segment.
+  /// Returns the number of updates of the last segment.
   int64_t updatesRun() const { return context.bound.updates(); }
 
   /// Copies the value that a variable has after `updates` updates to `values`,
@@ -159,7 +159,7 @@ public:
 
   /// False when the program has none of that name.
   bool setHyperparameter(const char *name, double value);
-  /// Of integers, of which a double holds only those of 53 bits.
+  /// Sets an integer, of which a double holds only those of 53 bits.
   void setIntegerHyperparameter(const char *name, int64_t value);
   /// Zero when the program has none of that name.
   double findHyperparameter(const char *name) const;

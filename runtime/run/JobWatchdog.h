@@ -18,13 +18,13 @@
 
 namespace penstock::runtime {
 
-/// What is known of a process.
+/// The known state of a process.
 struct ProcessState {
   std::vector<PositionRecord> positions;
   std::vector<TransferCount> counts;
 };
 
-/// Of a segment, in rank 0.
+/// Watches a segment, in rank 0.
 class JobWatchdog {
 public:
   /// `seconds` without progress are too many; with kAuto what is too slow

@@ -20,7 +20,7 @@ struct MetricKind {
   std::string name;
   bool isMoreBetter;
   bool isPercentage;
-  /// Of "top-5": 5; else 0.
+  /// The number k of "top-k"; 0 for other metrics.
   int64_t classes = 0;
 };
 

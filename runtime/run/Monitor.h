@@ -38,7 +38,7 @@ public:
   /// Some time has passed since the values before.
   bool isDue(int64_t now) const { return now - published >= kPeriod; }
 
-  /// What is known of a run at one time.
+  /// The state of a run at one time.
   struct Snapshot {
     int64_t time; ///< in nanoseconds
     int64_t step, samples;
@@ -64,7 +64,7 @@ private:
   MetricText text;
   int64_t published = 0, samples = 0;
   std::map<uint32_t, int64_t> waited; // by device, in nanoseconds
-  /// By channel: messages of this segment, and those of segments before.
+  /// Messages of this segment, and those of segments before, by channel.
   std::map<uint32_t, std::pair<int64_t, int64_t>> moved;
   double loss = 0, rate = 0;
   bool hasLoss = false;

@@ -365,7 +365,7 @@ Error penstock_run::connect() {
   return error ? error : instance->connect(invitation);
 }
 
-/// What all processes have allocated.
+/// Gathers the arenas that all processes have allocated.
 Error penstock_run::gatherArenas() {
   arenas = instance->arenas();
   if (peers.isAlone()) {

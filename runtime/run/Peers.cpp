@@ -48,10 +48,10 @@ enum Tag : uint16_t {
 /// its host that speaks.
 constexpr unsigned kTimeToSpeak = 1000000;
 
-/// Of values that rank 0 has not taken.
+/// The most bytes of values that rank 0 has not taken.
 constexpr int64_t kMostSinkBytes = 1 << 20;
 
-/// What rank 0 asks of a process that serves.
+/// A request of rank 0 to a process that serves.
 struct Ask {
   uint32_t variable, copy, inOrderOfFile, isEnd;
 };
@@ -87,7 +87,7 @@ private:
   std::thread thread;
 };
 
-/// What a beat says; nothing if it is none.
+/// Reads the state in a beat; nothing if it is none.
 ProcessState readBeat(const std::string &beat) {
   ByteReader reader(beat);
   ProcessState state;

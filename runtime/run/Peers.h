@@ -192,7 +192,7 @@ private:
   int sentSignal = 0, takenSignal = 0;
 };
 
-/// What this process is, but for its files and what follows from flags.
+/// Describes this process, but for its files and what follows from flags.
 void describeMachine(Record &record, bool comparesCpus);
 /// The flags that are a part of what a run computes.
 void describeFlags(Record &record, const Options &options);

@@ -375,7 +375,7 @@ void Planner::readAverage(uint32_t variable, const Identity &identity,
   read(variable, master ? master : find({"", identity.name}));
 }
 
-/// What the checkpoint has and this program has no use for.
+/// Notes what the checkpoint has and this program has no use for.
 void Planner::noteRest() {
   std::set<std::string> kinds;
   for (const auto &[identity, source] : sources)
@@ -426,7 +426,7 @@ Error penstock::runtime::planResume(const std::string &path,
 // The run
 //===----------------------------------------------------------------------===//
 
-/// What is wrong with a checkpoint, and which one to take instead.
+/// Describes the damage of a checkpoint, and which one to take instead.
 static Error describeDamage(const std::string &path,
                             const std::string &problem) {
   std::string other = findOtherWhole(path);
@@ -470,7 +470,8 @@ Error penstock_run::readResumed(const Checkpoint &from, Instance &target,
   return target.goOn(sources, plan.step);
 }
 
-/// What was said otherwise before, which a run may do, but not unnoticed.
+/// Notes facts that were different before, which a run may change, but not
+/// unnoticed.
 void penstock_run::noteChanges(const Manifest &before) {
   auto note = [](const std::string &text) {
     std::fprintf(stderr, "note: %s\n", penstock::toOneLine(text).c_str());

@@ -24,7 +24,7 @@ struct ResumeRead {
   const ManifestTensor *tensor = nullptr;
 };
 
-/// What goes on, besides the program.
+/// The run that goes on, besides the program.
 struct ResumeTarget {
   const penstock_program &program;
   std::string method, optimizer;                    ///< with their parameters

@@ -60,7 +60,7 @@ struct penstock_run {
   std::string findRecord(const Error &error) const;
   /// All processes know of the error that ends the run.
   bool hasAgreed() const { return peers.isAlone() || peers.hasAgreedOnEnd(); }
-  /// Whether this process prints and writes.
+  /// Returns true if this process prints and writes.
   bool isRoot() const { return peers.isRoot(); }
   Error replay(int64_t updates);
   /// Goes on from a checkpoint, or from the newest in a folder. Before it
@@ -72,7 +72,8 @@ struct penstock_run {
   /// Begins the one that ends a training, if there is a folder and it is not
   /// there yet; finish() waits for it.
   Error checkpointLast();
-  /// Whether one could not be written, and the run was to end then.
+  /// Returns true if a checkpoint could not be written, and the run was to end
+  /// then.
   bool hasEndedForCheckpoint() const {
     return checkpointError && options.stopsOfCheckpoints;
   }
@@ -92,7 +93,7 @@ struct penstock_run {
   /// Losses recorded for --verify.
   uint64_t lossCount() const { return losses.size(); }
 
-  /// Of the last evaluation, or null.
+  /// Returns the metric of the last evaluation, or null.
   const penstock::runtime::Metric *findMetric(const std::string &name) const;
   /// Updates of a pass over the data.
   int64_t passUpdates() const;
@@ -123,31 +124,32 @@ struct penstock_run {
   /// Says whether a checkpoint was asked for, once.
   std::function<bool()> takeCheckpointRequest = [] { return false; };
   std::string lastError;
-  /// What `infer` wrote, a line for each file.
+  /// The output of `infer`, a line for each file.
   std::string results;
   int64_t updatesDone = 0;
   /// The checkpoint that the run goes on from, and its update.
   std::string resumedFrom;
   int64_t resumedAt = 0;
-  /// Of the last evaluation: labels that count, and right ones among them.
+  /// Counts of the last evaluation: labels that count, and right ones among
+  /// them.
   int64_t evaluatedLabels = 0, evaluatedCorrect = 0;
   std::vector<penstock::runtime::Metric> metrics;
-  /// What evaluations have come to so far. Checkpoints keep it.
+  /// The results of evaluations so far. Checkpoints keep them.
   penstock::runtime::ManifestEvaluation evaluations;
-  /// Of training: the mean of an update's microbatches.
+  /// Losses of training: the mean of an update's microbatches.
   double lastLoss = 0, bestLoss = 0;
   int64_t bestStep = 0;
   double trainSeconds = 0;
   std::vector<double> waitSeconds; // in training, by device
   /// The cores of each device, where there are several processes.
   std::vector<std::string> cores;
-  /// What messages to other processes need besides, by rank.
+  /// Bytes that messages to other processes need besides, by rank.
   std::vector<uint64_t> transportBytes;
-  /// What checkpoints wait in until they are written, in all processes.
+  /// Bytes in which checkpoints wait until they are written, in all processes.
   uint64_t stagedBytes = 0;
   /// The most memory that each process had, by rank.
   std::vector<uint64_t> peakBytes;
-  /// What was allocated, in all processes.
+  /// Bytes that were allocated, in all processes.
   std::vector<penstock::runtime::ArenaBytes> arenas;
   penstock::runtime::Checkpoints checkpoints;
 
@@ -237,7 +239,7 @@ private:
   std::unique_ptr<penstock::runtime::Instance> instance, oneDevice;
 
   std::vector<int64_t> earlierSegments; // where they began, of a resumed run
-  /// Of the data, once they were looked at.
+  /// Facts of the data, once they were looked at.
   std::vector<penstock::runtime::ManifestData> dataFacts;
   bool isFolderChecked = false;
   int64_t lastRequest = 0; // for a checkpoint, in nanoseconds

@@ -26,9 +26,9 @@ struct Identity {
   auto operator<=>(const Identity &) const = default;
 };
 
-/// Whether the variable has a value that a checkpoint holds, or can hold: a
-/// parameter or a statistic, trained or not, or what an optimizer or a method
-/// keeps of one.
+/// Returns true if the variable has a value that a checkpoint holds, or can
+/// hold: a parameter or a statistic, trained or not, or state that an optimizer
+/// or a method keeps of one.
 bool isState(const penstock_variable &variable);
 
 Identity identify(const penstock_program &program, uint32_t variable);

@@ -18,10 +18,10 @@
 
 namespace penstock::runtime {
 
-/// What the sinks of one segment delivered, in message order.
+/// Values that the sinks of one segment delivered, in message order.
 struct SinkValues {
   std::deque<SinkRing::Item> losses, corrects, counts;
-  /// By name.
+  /// Values by the name of their metric.
   std::map<std::string, std::deque<SinkRing::Item>> metrics;
 
   /// Empties the rings of an instance.
@@ -34,7 +34,7 @@ private:
   void send(Instance &instance, Peers &peers);
   void take(const std::string &bytes);
 
-  /// Of other processes, by channel.
+  /// Values of other processes, by channel.
   std::vector<std::deque<SinkRing::Item>> far;
 };
 

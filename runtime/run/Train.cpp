@@ -22,7 +22,7 @@
 
 using namespace penstock::runtime;
 
-/// What stands before the slices of a device, between processes.
+/// The header of a device's slices, between processes.
 struct TraceHead {
   uint32_t device, reserved;
   uint64_t count, lost;
@@ -103,7 +103,8 @@ void penstock_run::noteNotFinite(double loss, int64_t update,
                penstock::toOneLine(notFiniteText).c_str());
 }
 
-/// What this process knows of; rank 0 hears of the signals of others.
+/// Returns the endings that this process knows of; rank 0 hears of the signals
+/// of others.
 Peers::Ending penstock_run::getOwnEnding() {
   Peers::Ending own;
   own.signal = getStopSignal();
@@ -113,7 +114,8 @@ Peers::Ending penstock_run::getOwnEnding() {
   return own;
 }
 
-/// Of the saved variables that are here, the first by stage, or null.
+/// Returns the first by stage of the saved variables here that are not finite,
+/// or null.
 const penstock_variable *penstock_run::findNotFiniteHere() const {
   const penstock_variable *first = nullptr;
   for (uint32_t i = 0; i < program.variable_count; ++i) {
@@ -302,7 +304,7 @@ namespace {
 struct Sums {
   double loss = 0; // of labels
   int64_t labels = 0, correct = 0;
-  /// Of metrics that count, and of those that add up.
+  /// Values of metrics that count, and of those that add up.
   std::map<std::string, int64_t> counts;
   std::map<std::string, double> errors;
 
@@ -379,7 +381,7 @@ Error penstock_run::evaluateWeights(penstock_results &results) {
   return {};
 }
 
-/// What follows from an evaluation, all processes do.
+/// Shares the consequences of an evaluation, which all processes draw.
 void penstock_run::shareEvaluation(penstock_results &results) {
   if (peers.isAlone())
     return;

@@ -30,7 +30,7 @@ public:
 private:
   struct Weight {
     const penstock_variable *variable, *gradient;
-    /// Of its value at the start.
+    /// The hash of its value at the start.
     size_t hash;
     bool hasMoved = false;
     /// The update that would have moved it, and its rate.
