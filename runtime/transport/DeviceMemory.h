@@ -30,22 +30,22 @@ public:
   virtual void synchronize() = 0;
   /// Returns true if all work before it is done.
   virtual bool isReached() = 0;
-  /// What devices of its own kind wait for without the host; null if it is none
-  /// of `kind`.
+  /// Returns the event that devices of its own kind wait for without the host;
+  /// null if it is none of `kind`.
   virtual void *getNative(const void *kind) { return nullptr; }
 };
 
-/// What orders a message. Null where calls are done when they return.
+/// Markers that order a message. Null where calls are done when they return.
 struct Handover {
-  /// Of the sender: the message is there.
+  /// Marker of the sender: the message is there.
   std::unique_ptr<Marker> ready;
-  /// Of the receiver: its slot is free.
+  /// Marker of the receiver: its slot is free.
   std::unique_ptr<Marker> free;
-  /// Of the receiver: the message has arrived. Of the sender, where that is in
-  /// another process: the message has left.
+  /// Marker of the receiver: the message has arrived; of the sender, where the
+  /// receiver is in another process: the message has left.
   std::unique_ptr<Marker> done;
-  /// Of a channel with a queue of its own: no message of another channel waits
-  /// for it.
+  /// True for a channel with a queue of its own: no message of another channel
+  /// waits for it.
   bool isApart = false;
 };
 
@@ -87,7 +87,7 @@ public:
   virtual std::unique_ptr<Marker> createMarker() { return nullptr; }
   /// Sets one of its markers behind all that it has issued.
   virtual void mark(Marker &marker) {}
-  /// What it issues from now on comes after a marker of any device.
+  /// Makes all that it issues from now on wait for a marker of any device.
   virtual void waitFor(Marker &marker) { marker.synchronize(); }
 
   // Sums of values that no host need see.

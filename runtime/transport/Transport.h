@@ -19,7 +19,7 @@
 
 namespace penstock::runtime {
 
-/// What one process knows of a far channel, or of the sums of a far group, in
+/// One process's counts of a far channel, or of the sums of a far group, in
 /// this segment.
 struct TransferCount {
   /// A channel, or from the number of channels on a group.
@@ -40,9 +40,9 @@ public:
   /// are, and there is no traffic yet. `positions` are for messages.
   virtual Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
                      const Positions &positions) = 0;
-  /// Whether connect() is to be called.
+  /// Returns true if connect() is to be called.
   virtual bool connects() const { return false; }
-  /// Of rank 0: what all need to connect.
+  /// Creates, in rank 0, the invitation that all need to connect.
   virtual Error invite(std::string &invitation) { return {}; }
   /// Reaches the other processes, in all of which the devices are open.
   /// `device` is the one of this process.

@@ -24,7 +24,7 @@ class Communicator {
 public:
   explicit Communicator(const Nccl &nccl) : nccl(nccl) {}
 
-  /// What rank 0 tells all before they open it.
+  /// Creates the id that rank 0 tells all before they open it.
   Error invite(UniqueId &id) const;
   /// Meets all others within so many seconds. In the context of the GPU of this
   /// process, as all that follows.

@@ -21,7 +21,7 @@ namespace penstock::runtime::cuda {
 
 using NcclComm = struct NcclCommState *;
 
-/// By which the processes of a communicator find each other.
+/// The id by which the processes of a communicator find each other.
 struct UniqueId {
   char bytes[128];
 };
@@ -41,8 +41,8 @@ enum {
 /// Types of elements.
 enum { ncclUint8 = 1 };
 
-/// What a communicator is like: the members that version 2.19 has. Later ones
-/// are told apart by size and version.
+/// The configuration of a communicator: the members that version 2.19 has.
+/// Later ones are told apart by size and version.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;

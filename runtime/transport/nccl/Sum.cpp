@@ -54,7 +54,7 @@ uint64_t NcclSum::sizeOf(uint32_t type) const {
   return description.types[type].element == PENSTOCK_F64 ? 8 : 4;
 }
 
-/// What a member adds up, which ends at cache lines.
+/// Returns the piece that a member adds up, which ends at cache lines.
 NcclSum::Piece NcclSum::shareOf(uint32_t type, size_t member) const {
   constexpr uint64_t kLine = 64;
   uint64_t bytes = description.types[type].bytes;

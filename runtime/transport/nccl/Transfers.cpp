@@ -33,8 +33,8 @@ struct Line {
   int64_t issued = 0;
 };
 
-/// Of a channel or a group, for those who watch: what was put on the stream,
-/// and what of it was seen to be done.
+/// Progress of a channel or a group, for observers: the work that was put on
+/// the stream, and how much of it was seen to be done.
 struct Progress {
   std::atomic<int64_t> begun{0}, done{0};
 };
@@ -233,7 +233,7 @@ void Transfers::endTransfer() {
                                    std::memory_order_release);
 }
 
-/// What is put on the stream from now on comes after a point in the work of the
+/// Makes the stream's work from now on wait for a point in the work of the
 /// device.
 void Transfers::follow(const std::unique_ptr<Marker> &marker) {
   check(driver->cuStreamWaitEvent(stream, eventOf(*marker), 0),

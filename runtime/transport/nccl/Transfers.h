@@ -15,7 +15,7 @@
 
 namespace penstock::runtime::cuda {
 
-/// What the kind "cuda" has for several processes.
+/// The transport that the kind "cuda" has for several processes.
 extern const PeerTransport peerTransport;
 
 } // namespace penstock::runtime::cuda

@@ -23,7 +23,7 @@ namespace penstock::runtime {
 
 class AllReduce {
 public:
-  /// What one device has queued and what it knows to be done.
+  /// The work that one device has queued and that it knows to be done.
   struct Side {
     uint32_t device;
     uint32_t cells; // values of its summands
@@ -40,7 +40,7 @@ public:
   AllReduce(const penstock_group &description,
             const std::vector<bool> &isLocal);
 
-  /// Whether the runtime can add the elements of all values.
+  /// Returns true if the runtime can add the elements of all values.
   static bool canSum(const penstock_group &description);
 
   /// `devices` are open, by number; null for those of other processes.
@@ -105,8 +105,8 @@ private:
     Address at;
     void *host; // null where the host cannot address it
   };
-  /// What one side adds with: an address by summand and, where the host cannot
-  /// address all values, room for a piece of each.
+  /// The buffers that one side adds with: an address by summand and, where the
+  /// host cannot address all values, room for a piece of each.
   struct Workspace {
     std::vector<void *> values;
     std::vector<const void *> added;
@@ -119,8 +119,8 @@ private:
   bool isHostAddressable = true;     // all of them
   bool isOnDevices = false;          // all reach each other
   bool far = false;
-  /// How many devices have posted, and have done their share, over all sums.
-  /// Of sums over processes: the devices of this one, and the sums.
+  /// The numbers of devices that have posted, and have done their share, over
+  /// all sums. For sums over processes: the devices of this one, and the sums.
   WaitWord posted, done;
 };
 

@@ -22,12 +22,13 @@
 
 namespace penstock::runtime {
 
-/// What came of a post. All but Queued are defects of the compiled program.
+/// The result of a post. All but Queued are internal errors of the compiled
+/// program.
 enum class PostResult { Queued, OutOfOrder, TooMany, Mismatch };
 
 class Channel {
 public:
-  /// What one side has posted in this segment; touched by its device only.
+  /// The posts of one side in this segment; touched by its device only.
   struct alignas(64) Side {
     int64_t base = 0;      // number of the first message
     int64_t posted = 0;    // messages posted
@@ -67,7 +68,7 @@ public:
     WaitWord &state = entry(i).state;
     isPrivate ? state.reset(stateOf(i, Done)) : state.set(stateOf(i, Done));
   }
-  /// What orders message i.
+  /// Returns the markers that order message i.
   const Handover &order(int64_t i) const {
     return handovers ? handovers[i & mask] : unordered;
   }
@@ -116,7 +117,8 @@ private:
   static PostResult number(Side &side, int64_t n);
 
   std::unique_ptr<Entry[]> entries;
-  /// By entry; none where both devices are done with a call when it returns.
+  /// Markers by entry; none where both devices are done with a call when it
+  /// returns.
   std::unique_ptr<Handover[]> handovers;
   const Handover unordered = {};
   uint32_t mask, shift;
