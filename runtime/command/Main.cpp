@@ -66,7 +66,7 @@ static void catchCheckpointSignal() {
   sigaction(SIGUSR1, &action, nullptr);
 }
 
-/// Whether it came since this was asked.
+/// Returns true if a signal came since the last call.
 static bool takeCheckpointSignal() { return isCheckpointAsked.exchange(false); }
 
 /// Returns true if all that was printed has arrived. A text that fills the
@@ -75,7 +75,7 @@ static bool finishStdout() {
   return std::fflush(stdout) == 0 && !std::ferror(stdout);
 }
 
-/// What ends a run: its table, on standard output and as JSON.
+/// Reports the end of a run: its table, on standard output and as JSON.
 static Error report(const penstock_run &run, const Evaluation &evaluation) {
   if (!run.isRoot())
     return {};
@@ -112,11 +112,11 @@ static Error evaluateOnly(penstock_run &run) {
   return report(run, evaluation);
 }
 
-/// What stands for --time-limit among the signals that end a run.
+/// The number that stands for --time-limit among the signals that end a run.
 constexpr int kTimeLimit = SIGALRM;
 
-/// Of a run that ended early; the line is printed before what a run does at its
-/// end. SIGUSR2 and a time limit are planned ends, and no error.
+/// Notes that a run ended early; the line is printed before the work that a run
+/// does at its end. SIGUSR2 and a time limit are planned ends, and no error.
 static Error noteEnding(penstock_run &run, int signal, int64_t total) {
   bool isPlanned = signal == SIGUSR2 || signal == kTimeLimit;
   const char *name = signal == SIGINT    ? "SIGINT"
@@ -300,7 +300,7 @@ static std::string listProcessors(const penstock_program &program) {
   return text;
 }
 
-/// Of several processes, the first says what all could say.
+/// Returns true in the process that reports what several processes could.
 static bool isFirst() {
   LaunchFacts facts;
   return readEnvironment(facts, ::getenv) || facts.rank == 0;

@@ -52,7 +52,7 @@ static std::string sizeText(uint64_t bytes) {
 }
 
 namespace {
-/// What became of the devices.
+/// The use of a device.
 struct DeviceUse {
   uint32_t device;
   std::vector<uint32_t> stages;

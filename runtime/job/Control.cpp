@@ -29,11 +29,11 @@ using namespace penstock::runtime;
 constexpr int64_t kMillisecond = 1000000;
 /// How many times the silence of a process may last that lives on this host.
 constexpr int64_t kPatience = 10;
-/// What a process may take to tell others that all is over.
+/// The time that a process may take to tell others that all is over.
 constexpr int64_t kFarewell = 500 * kMillisecond;
-/// Of one that has failed, for rank 0 to say so first.
+/// The time that one that has failed waits, for rank 0 to say so first.
 constexpr int64_t kLastWord = 1000 * kMillisecond;
-/// Of one that says nothing, for those that do.
+/// The time that a process leaves one that says nothing to speak first.
 constexpr int64_t kTimeToSpeak = 200 * kMillisecond;
 /// A gap between two looks at the clock in which this process did not run.
 constexpr int64_t kSuspension = 1000 * kMillisecond;

@@ -35,7 +35,7 @@ struct Failure {
   std::string sentence;
 };
 
-/// What the thread asks the process that it serves.
+/// The questions of the thread to the process that it serves.
 class ControlListener {
 public:
   virtual ~ControlListener() = default;
@@ -95,8 +95,8 @@ public:
   /// After that: waits until a process is gone, or has closed its connection.
   void waitForEnd(int rank);
 
-  /// Whether this process reports when rank 0 is lost: rank 1 does, and others
-  /// that are told so.
+  /// States if this process reports when rank 0 is lost: rank 1 does, and
+  /// others that are told so.
   void setSpeaker(bool value) { isSpeaker = value; }
 
   /// A round trip to rank 0: when it left and came back by the clock of this
@@ -108,7 +108,7 @@ public:
 
 private:
   enum Type : uint16_t { Beat, Data, Failed, End, Bye, Ping, Pong, kTypes };
-  /// Of round trips, which are no messages of the main threads.
+  /// The tag of round trips, which are no messages of the main threads.
   static constexpr uint16_t kPongTag = UINT16_MAX;
   struct Header {
     uint32_t length;

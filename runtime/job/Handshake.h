@@ -14,7 +14,7 @@
 
 namespace penstock::runtime {
 
-/// What has to be the same in all processes.
+/// A fact that has to be the same in all processes.
 struct Fact {
   enum Kind : uint8_t {
     Executable, // its digest
@@ -35,7 +35,7 @@ struct FileFact {
   std::string digest; // of parts of it
 };
 
-/// What a process says of itself.
+/// A process's record of itself.
 struct Record {
   std::string host;
   int32_t pid = 0;

@@ -19,7 +19,7 @@ struct Job {
   int rank = 0, size = 1;
   /// Among the processes of this host.
   int localRank = 0, localSize = 1;
-  /// By rank.
+  /// Hosts by rank.
   std::vector<std::string> hosts{""};
   std::vector<int> rankOfDevice;
 

@@ -18,7 +18,7 @@
 
 namespace penstock::runtime {
 
-/// Of the messages between processes.
+/// The version of the messages between processes.
 inline constexpr uint32_t kControlVersion = 1;
 
 using Token = std::array<uint8_t, 16>;

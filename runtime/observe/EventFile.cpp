@@ -39,7 +39,7 @@ uint32_t penstock::runtime::crc32c(std::string_view bytes) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// What a field begins with: its number and how its value is written.
+/// The beginning of a field: its number and how its value is written.
 enum Wire : uint32_t { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
 
 static void addVarint(std::string &to, uint64_t value) {

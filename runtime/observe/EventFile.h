@@ -39,7 +39,7 @@ public:
   bool isOpen() const { return stream != nullptr; }
   /// `seconds` is the time of the clock on the wall.
   Error add(int64_t step, double seconds, std::span<const Scalar> scalars);
-  /// What was added can be read.
+  /// Makes all that was added readable.
   Error flush();
 
 private:

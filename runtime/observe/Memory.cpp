@@ -15,7 +15,7 @@
 using namespace penstock::runtime;
 
 namespace {
-/// Of the variables of one stage on one device.
+/// Bytes of the variables of one stage on one device.
 struct VariableBytes {
   uint64_t weights = 0, versions = 0, gradients = 0, optimizer = 0;
 };

@@ -40,7 +40,7 @@ struct TraceSteps {
       return n / microbatches;
     }
   }
-  /// What is evaluated belongs to no update.
+  /// Returns true if an action is traced. Evaluation belongs to no update.
   bool has(uint32_t letter, int64_t n) const {
     int64_t update = updateOf(letter, n);
     return isAll() || (letter != 'E' && first <= update && update < end);

@@ -150,8 +150,8 @@ penstock::planCompiled(const LayerGraph &graph,
   return CompiledPlan{std::move(*plan), found->fits};
 }
 
-/// What a plan of PipeDream-2BW is compiled with. Without pipelining nothing
-/// needs a second version.
+/// Returns the options that a plan of PipeDream-2BW is compiled with. Without
+/// pipelining nothing needs a second version.
 static CompileOptions getProgram(CompileOptions compile,
                                  const DoubleBufferPlan &found) {
   bool isPipelined = found.execution != PipelineExecution::OneAtATime;

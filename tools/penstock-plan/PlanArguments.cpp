@@ -446,7 +446,7 @@ static bool adoptDeviceGroups() {
   return true;
 }
 
-/// What --algorithm=2bw is told.
+/// Returns the options of --algorithm=2bw.
 static DoubleBufferOptions getDoubleBuffer(const PlanArguments &arguments) {
   const PipeDreamOptions &asked = arguments.pipeDream;
   DoubleBufferOptions options;

@@ -26,14 +26,15 @@ struct PlanArguments {
   double total = 1;                  ///< Devices of all levels.
   PipeDreamOptions pipeDream;
   DoubleBufferOptions doubleBuffer;
-  /// Of --device-speeds; empty without it.
+  /// The devices of --device-speeds; empty without it.
   std::vector<DeviceKind> kinds;
   UnequalOptions unequal;
   std::string policy;
-  /// Of a model: how it is read, and what programs of it have in common.
+  /// Options of a model: how it is read, and what its programs have in common.
   CompileOptions compile;
   bool measures = false; ///< What nodes cost.
-  /// Of the devices that a model is planned for, if they are not this machine.
+  /// Rates of the devices that a model is planned for, if they are not this
+  /// machine.
   std::optional<MachineRates> rates;
   bool asJson = false;
 };

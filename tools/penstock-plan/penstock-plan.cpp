@@ -62,7 +62,7 @@ static void dropShapeNodes(LayerGraph &graph) {
 }
 
 namespace {
-/// What is planned, and what is said of it.
+/// The plan, and the report on it.
 class Planning {
 public:
   Planning(const PlanArguments &arguments, const LayerGraph &graph)

@@ -31,8 +31,9 @@ public:
   /// The name of the implementation that was planned.
   std::string getImplementation() const;
   uint64_t getScratchBytes() const;
-  /// Of the weights, as the library likes them. None where that is how they
-  /// are, or they are computed, or no other way is faster.
+  /// Returns the bytes of the weights in the library's blocked layout; 0 where
+  /// that is the layout that they have, or they are computed, or nothing else
+  /// is faster.
   uint64_t getPrepackedBytes() const;
   /// Makes what was planned ready to run with this scratch.
   std::string prepare(char *scratch);

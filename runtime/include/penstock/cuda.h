@@ -40,7 +40,7 @@ typedef struct {
 
 namespace penstock::runtime::cuda {
 
-/// What libraries want of the workspace that they are given, in bytes.
+/// The alignment that libraries require of their workspace, in bytes.
 inline constexpr uint64_t kWorkspaceAlignment = 256;
 
 /// The scratch that has room for so much workspace wherever it begins.

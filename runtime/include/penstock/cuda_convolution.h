@@ -37,7 +37,7 @@ struct ConvolutionPlan {
   int64_t engine = -1;
   std::vector<penstock_cuda_knob> knobs;
   uint64_t workspaceBytes = 0;
-  /// What the engine says of its numbers: a bit per CUDNN_NUMERICAL_NOTE_*.
+  /// Notes of the engine on its numbers: a bit per CUDNN_NUMERICAL_NOTE_*.
   uint32_t notes = 0;
 };
 

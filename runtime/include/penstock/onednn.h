@@ -64,8 +64,9 @@ struct OneDnn {
   std::string error;
 
   OneDnn();
-  /// Whether all of its products add up a sum of up to 384 in one order. Those
-  /// for AVX-512 do; others depend on rows, columns and transposition.
+  /// Returns true if all of its products add up a sum of up to 384 in one
+  /// order. Those for AVX-512 do; others depend on rows, columns and
+  /// transposition.
   bool roundsAlike() const;
   /// Its version and the instructions that it uses: what else bits depend on.
   std::string describe() const;
@@ -83,7 +84,7 @@ struct OneDnn {
   }
 
 private:
-  /// Of the OpenMP runtime that the library brings.
+  /// Functions of the OpenMP runtime that the library loads.
   void (*setOpenMpThreads)(int) = nullptr;
   int (*getOpenMpThreads)() = nullptr;
   int (*getOpenMpMember)() = nullptr;
@@ -137,7 +138,7 @@ dnnl_primitive_desc_t chooseProduct(const dnnl_matmul_desc_t &product,
 /// called. Empty for a fast one.
 std::string slowImplementation(const_dnnl_primitive_desc_t type);
 
-/// Of scratch.
+/// Returns the bytes of scratch.
 uint64_t scratchBytes(const_dnnl_primitive_desc_t type);
 
 } // namespace penstock::runtime
