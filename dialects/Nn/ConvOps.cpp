@@ -36,8 +36,8 @@ std::optional<Convolution> Convolution::match(Operation *op) {
 }
 
 double Convolution::getProducts() const {
-  double products = static_cast<double>(typeOf(output).getNumElements());
-  for (int64_t size : typeOf(weights).getShape().drop_front())
+  double products = static_cast<double>(getType(output).getNumElements());
+  for (int64_t size : getType(weights).getShape().drop_front())
     products *= static_cast<double>(size);
   return products;
 }
@@ -52,18 +52,18 @@ int64_t penstock::nn::countWindows(int64_t size, int64_t padding,
 static LogicalResult verifyConvolution(Operation *op) {
   Convolution conv = *Convolution::match(op);
   size_t rank = conv.strides.size();
-  ArrayRef<int64_t> x = conv.typeOf(conv.input).getShape();
-  ArrayRef<int64_t> w = conv.typeOf(conv.weights).getShape();
-  ArrayRef<int64_t> y = conv.typeOf(conv.output).getShape();
+  ArrayRef<int64_t> x = conv.getType(conv.input).getShape();
+  ArrayRef<int64_t> w = conv.getType(conv.weights).getShape();
+  ArrayRef<int64_t> y = conv.getType(conv.output).getShape();
   if (rank < 1 || conv.dilations.size() != rank ||
       conv.pads.size() != 2 * rank || x.size() != rank + 2 ||
       w.size() != rank + 2 || y.size() != rank + 2)
     return op->emitOpError(
         "M1: needs as many strides and dilations, and twice as "
         "many pads, as its tensors have spatial dimensions");
-  Type element = conv.typeOf(conv.input).getElementType();
-  if (conv.typeOf(conv.weights).getElementType() != element ||
-      conv.typeOf(conv.output).getElementType() != element)
+  Type element = conv.getType(conv.input).getElementType();
+  if (conv.getType(conv.weights).getElementType() != element ||
+      conv.getType(conv.output).getElementType() != element)
     return op->emitOpError("M2: mixes element types");
   if (x[0] != y[0] || y[1] != w[0] || x[1] != w[1] * conv.groups ||
       w[0] % conv.groups != 0)

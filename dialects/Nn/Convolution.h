@@ -25,7 +25,7 @@ struct Convolution {
   /// Null for another op.
   static std::optional<Convolution> match(mlir::Operation *op);
 
-  mlir::ShapedType typeOf(mlir::Value value) const {
+  mlir::ShapedType getType(mlir::Value value) const {
     return llvm::cast<mlir::ShapedType>(value.getType());
   }
   unsigned getSpatialRank() const { return strides.size(); }

@@ -123,7 +123,7 @@ static LogicalResult verifySpec(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-template <typename SpecAttr> static std::string getTextOf(SpecAttr attr) {
+template <typename SpecAttr> static std::string printText(SpecAttr attr) {
   const SpecTable *table =
       findTable(attr.getContext(), SpecAttr::getMnemonic());
   return table ? getSpec(*table, attr).getText() : attr.getKind().str();
@@ -134,7 +134,7 @@ LogicalResult MethodAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifySpec(emitError, getMnemonic(), kind, parameters);
 }
 
-std::string MethodAttr::getText() const { return getTextOf(*this); }
+std::string MethodAttr::getText() const { return printText(*this); }
 
 LogicalResult
 OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -142,14 +142,14 @@ OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifySpec(emitError, getMnemonic(), kind, parameters);
 }
 
-std::string OptimizerAttr::getText() const { return getTextOf(*this); }
+std::string OptimizerAttr::getText() const { return printText(*this); }
 
 LogicalResult RateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                StringRef kind, DictionaryAttr parameters) {
   return verifySpec(emitError, getMnemonic(), kind, parameters);
 }
 
-std::string RateAttr::getText() const { return getTextOf(*this); }
+std::string RateAttr::getText() const { return printText(*this); }
 
 LogicalResult
 GeneratorAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -157,7 +157,7 @@ GeneratorAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifySpec(emitError, getMnemonic(), kind, parameters);
 }
 
-std::string GeneratorAttr::getText() const { return getTextOf(*this); }
+std::string GeneratorAttr::getText() const { return printText(*this); }
 
 LogicalResult ClippingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    FloatAttr norm, ClipScope) {

@@ -117,8 +117,8 @@ Value BodyPullback::compute(Value scalar) {
 /// Elements equal to the extremum share evenly, as the frameworks have it. Of a
 /// product, a factor gets the product of the others: what is not zero, divided
 /// by it, as long as none of the others is zero.
-Value BodyPullback::shareOf(const Reduced &reduced, OpOperand *out,
-                            Value element, Value cotangent) {
+Value BodyPullback::emitShare(const Reduced &reduced, OpOperand *out,
+                              Value element, Value cotangent) {
   AffineMap map = op.getMatchingIndexingMap(out);
   Value zero = like(cotangent, 0), one = like(cotangent, 1);
   Value count = input(reduced.count, map);
@@ -158,7 +158,7 @@ FailureOr<Value> BodyPullback::pullBackTo(ArrayRef<BlockArgument> targets) {
     Value element = getOtherOperand(getCombiner(op, &out),
                                     op.getMatchingBlockArgument(&out));
     if (auto found = reduced.find(result); found != reduced.end())
-      cotangent = shareOf(found->second, &out, element, cotangent);
+      cotangent = emitShare(found->second, &out, element, cotangent);
     add(element, cotangent);
   }
 

@@ -70,8 +70,8 @@ public:
   llvm::DenseMap<mlir::Value, Reduced> reduced;
 
   /// The share in the cotangent of a reduced result that its elements have.
-  mlir::Value shareOf(const Reduced &reduced, mlir::OpOperand *out,
-                      mlir::Value element, mlir::Value cotangent);
+  mlir::Value emitShare(const Reduced &reduced, mlir::OpOperand *out,
+                        mlir::Value element, mlir::Value cotangent);
 
 private:
   mlir::Value compute(mlir::Value scalar);

@@ -31,7 +31,7 @@ public:
 private:
   std::optional<std::vector<int64_t>> measure(const StagePlan &plan,
                                               bool recompute);
-  std::vector<StageShape> shapesOf(const StagePlan &plan) const {
+  std::vector<StageShape> getShapes(const StagePlan &plan) const {
     return plan.getShapes(static_cast<int64_t>(units.units.size()));
   }
   PlanAnswer search(bool recompute);
@@ -63,7 +63,7 @@ PlanSearch::buildOnce(const StagePlan &plan, ArrayRef<int64_t> budgets) {
   std::vector<int64_t> limits;
   if (llvm::any_of(budgets, [](int64_t budget) { return budget >= 0; }))
     limits = budgets.vec();
-  auto [known, isNew] = built.try_emplace({shapesOf(plan), limits});
+  auto [known, isNew] = built.try_emplace({getShapes(plan), limits});
   if (!isNew)
     return known->second;
   std::optional<Report> report = build(plan, limits);
@@ -95,7 +95,7 @@ std::optional<std::vector<int64_t>> PlanSearch::measure(const StagePlan &plan,
   BudgetSearch search(request.limit, buildStages);
   bool isBuilt = search.lower();
   std::vector<int64_t> needs = search.getNeeds().vec();
-  searches.insert_or_assign(shapesOf(plan), std::move(search));
+  searches.insert_or_assign(getShapes(plan), std::move(search));
   return isBuilt ? std::optional(needs) : std::nullopt;
 }
 
@@ -150,7 +150,7 @@ PlanAnswer PlanSearch::search(bool recompute) {
     answer.worstStage = llvm::max_element(needs) - needs.begin();
     answer.worstBytes = needs[answer.worstStage];
   }
-  if (auto found = searches.find(shapesOf(answer.plan));
+  if (auto found = searches.find(getShapes(answer.plan));
       recompute && found != searches.end()) {
     // Nothing is made again that there is room for.
     if (answer.fits)

@@ -356,10 +356,10 @@ bool penstock::profileStages(ModuleOp module, const CompileOptions &options,
   ProfileCache cache;
   std::string key =
       ProfileCache::getKey(module, options, devices, getMeasuredOrder(options));
-  auto keyOf = [&](size_t stage) { return key + "." + std::to_string(stage); };
+  auto getKey = [&](size_t stage) { return key + "." + std::to_string(stage); };
   std::vector<UnitSeconds> seconds;
   for (size_t stage : llvm::seq(count))
-    if (std::optional<UnitSeconds> known = cache.find(keyOf(stage)))
+    if (std::optional<UnitSeconds> known = cache.find(getKey(stage)))
       seconds.push_back(*known);
   if (seconds.size() != count) {
     std::optional<std::vector<UnitSeconds>> measured =
@@ -368,7 +368,7 @@ bool penstock::profileStages(ModuleOp module, const CompileOptions &options,
       return false;
     seconds = std::move(*measured);
     for (auto [stage, measuredStage] : llvm::enumerate(seconds))
-      cache.insert(keyOf(stage), measuredStage);
+      cache.insert(getKey(stage), measuredStage);
     cache.save();
   }
   SmallVector<double> numbers;

@@ -24,8 +24,8 @@ using namespace penstock::pipeline;
 
 /// Returns the time that an update adds to a long run: devices begin the next
 /// one at once.
-static double steadyBubbleOf(ScheduleOp schedule, const Simulation &one,
-                             size_t stages, ArrayRef<double> speeds) {
+static double computeSteadyBubble(ScheduleOp schedule, const Simulation &one,
+                                  size_t stages, ArrayRef<double> speeds) {
   // A long timeline is not worth the time.
   constexpr uint64_t kMostRuns = 1 << 17;
   if (schedule.getMicrobatches() * stages > kMostRuns)
@@ -166,7 +166,8 @@ void Report::collectSimulation(ModuleOp module) {
     if (failed(simulation))
       continue;
     predictedBubble = simulation->bubble;
-    steadyBubble = steadyBubbleOf(schedule, *simulation, stages.size(), speeds);
+    steadyBubble =
+        computeSteadyBubble(schedule, *simulation, stages.size(), speeds);
     collectSeconds(schedule);
     // Wider than a screen it says nothing.
     if (llvm::all_of(simulation->timeline, [](const std::string &line) {

@@ -36,7 +36,7 @@ int64_t penstock::chunksPerDevice(const CompileOptions &options) {
   return spec ? spec->chunks() : 1;
 }
 
-int64_t penstock::replicasOf(const CompileOptions &options, size_t stage) {
+int64_t penstock::getReplicaCount(const CompileOptions &options, size_t stage) {
   std::optional<schedule::ScheduleSpec> spec = specOf(options);
   if (spec && spec->replicas() > 1)
     return spec->replicas();
@@ -50,7 +50,7 @@ SmallVector<int64_t> penstock::replicasByPlace(const CompileOptions &options,
   if (options.replicas.size() > 1)
     return {options.replicas.begin(), options.replicas.end()};
   int64_t places = options.getPlaces() ? options.getPlaces() : stages;
-  return SmallVector<int64_t>(places, replicasOf(options, /*stage=*/0));
+  return SmallVector<int64_t>(places, getReplicaCount(options, /*stage=*/0));
 }
 
 bool penstock::adoptSchedule(CompileOptions &options, bool &splitsBackward,
@@ -162,7 +162,8 @@ LogicalResult penstock::checkDepth(const CompileOptions &options,
 bool penstock::writeScheduleTable(ModuleOp module, bool withTransfers,
                                   llvm::raw_ostream &stream) {
   for (auto op : module.getOps<pipeline::ScheduleOp>()) {
-    if (op.isBodyless() || schedule::tasksOf(op) != schedule::TaskSet::Training)
+    if (op.isBodyless() ||
+        schedule::getTaskSet(op) != schedule::TaskSet::Training)
       continue;
     FailureOr<schedule::Imported> imported = schedule::importSchedule(op);
     if (failed(imported))

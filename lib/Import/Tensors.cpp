@@ -71,7 +71,7 @@ DenseElementsAttr penstock::onnx::getElements(RankedTensorType type,
 }
 
 template <typename Value, typename List>
-static std::string imageOf(const List &list) {
+static std::string getImage(const List &list) {
   std::string bytes(list.size() * sizeof(Value), '\0');
   char *out = bytes.data();
   for (auto element : list) {
@@ -82,29 +82,29 @@ static std::string imageOf(const List &list) {
   return bytes;
 }
 
-static std::string imageOf(const TensorProto &tensor) {
+static std::string getImage(const TensorProto &tensor) {
   if (tensor.has_raw_data())
     return tensor.raw_data();
   switch (tensor.data_type()) {
   case TensorProto::FLOAT:
-    return imageOf<float>(tensor.float_data());
+    return getImage<float>(tensor.float_data());
   case TensorProto::DOUBLE:
-    return imageOf<double>(tensor.double_data());
+    return getImage<double>(tensor.double_data());
   case TensorProto::INT64:
-    return imageOf<int64_t>(tensor.int64_data());
+    return getImage<int64_t>(tensor.int64_data());
   case TensorProto::UINT64:
-    return imageOf<uint64_t>(tensor.uint64_data());
+    return getImage<uint64_t>(tensor.uint64_data());
   case TensorProto::UINT32:
-    return imageOf<uint32_t>(tensor.uint64_data());
+    return getImage<uint32_t>(tensor.uint64_data());
   case TensorProto::INT32:
-    return imageOf<int32_t>(tensor.int32_data());
+    return getImage<int32_t>(tensor.int32_data());
   case TensorProto::FLOAT16:
   case TensorProto::BFLOAT16:
   case TensorProto::INT16:
   case TensorProto::UINT16:
-    return imageOf<uint16_t>(tensor.int32_data());
+    return getImage<uint16_t>(tensor.int32_data());
   default:
-    return imageOf<uint8_t>(tensor.int32_data());
+    return getImage<uint8_t>(tensor.int32_data());
   }
 }
 
@@ -125,7 +125,7 @@ penstock::onnx::getElements(MLIRContext *context, const TensorProto &tensor) {
   if (fields > 1)
     return createStringError("it has values in more than one field; write the "
                              "file anew");
-  std::string bytes = imageOf(tensor);
+  std::string bytes = getImage(tensor);
   if (static_cast<int64_t>(bytes.size()) != getByteSize(*type))
     return createStringError("its type needs " + Twine(getByteSize(*type)) +
                              " bytes, but it has " + Twine(bytes.size()));
@@ -133,7 +133,7 @@ penstock::onnx::getElements(MLIRContext *context, const TensorProto &tensor) {
 }
 
 template <typename Word>
-static bool noneHasAllOf(StringRef bytes, Word exponent) {
+static bool noneHasAllBits(StringRef bytes, Word exponent) {
   bool finite = true;
   for (size_t at = 0; at + sizeof(Word) <= bytes.size(); at += sizeof(Word)) {
     Word word;
@@ -146,10 +146,10 @@ static bool noneHasAllOf(StringRef bytes, Word exponent) {
 bool penstock::onnx::allFinite(FloatType type, StringRef bytes) {
   // A float is infinite or NaN when all bits of its exponent are set.
   if (type.isF32())
-    return noneHasAllOf<uint32_t>(bytes, 0x7f800000u);
+    return noneHasAllBits<uint32_t>(bytes, 0x7f800000u);
   if (type.isF64())
-    return noneHasAllOf<uint64_t>(bytes, 0x7ff0000000000000u);
+    return noneHasAllBits<uint64_t>(bytes, 0x7ff0000000000000u);
   if (type.isF16())
-    return noneHasAllOf<uint16_t>(bytes, 0x7c00);
-  return noneHasAllOf<uint16_t>(bytes, 0x7f80);
+    return noneHasAllBits<uint16_t>(bytes, 0x7c00);
+  return noneHasAllBits<uint16_t>(bytes, 0x7f80);
 }

@@ -242,7 +242,7 @@ std::optional<RecomputationChoice> Search::solve(ArrayRef<Decision> decisions,
 
 bool Search::bound(Part &part) {
   // The price that bounded what this is a part of bounds it well, too.
-  auto valueOf = [](const Choice &choice, double price) {
+  auto computeValue = [](const Choice &choice, double price) {
     return choice.seconds + price * static_cast<double>(choice.bytes);
   };
   std::optional<Choice> low, high; // Does not fit, and fits.
@@ -251,7 +251,7 @@ bool Search::bound(Part &part) {
     if (!choice)
       return std::nullopt;
     double least =
-        valueOf(*choice, price) - price * static_cast<double>(budget);
+        computeValue(*choice, price) - price * static_cast<double>(budget);
     if (least > part.least) {
       part.least = least;
       part.price = price;
@@ -270,9 +270,9 @@ bool Search::bound(Part &part) {
   while (!isWorse(part.least)) {
     double price = (high->seconds - low->seconds) /
                    static_cast<double>(low->bytes - high->bytes);
-    double before = valueOf(*high, price);
+    double before = computeValue(*high, price);
     std::optional<Choice> between = ask(std::max(price, 0.0));
-    if (!between || valueOf(*between, price) >= before * (1 - kRounding))
+    if (!between || computeValue(*between, price) >= before * (1 - kRounding))
       break;
   }
   improve(*high);
@@ -293,7 +293,7 @@ bool Search::bound(Part &part) {
 void Search::improve(const Choice &choice) {
   Changer changer(graph, choice.runs);
   int64_t bytes = choice.bytes;
-  auto gainOf = [&](unsigned op) -> std::optional<double> {
+  auto computeGain = [&](unsigned op) -> std::optional<double> {
     Changer::Change change = changer.tryRest(op);
     effort -= change.work;
     if (!change.isPossible || change.seconds <= 0 ||
@@ -307,13 +307,13 @@ void Search::improve(const Choice &choice) {
     changed = false;
     std::priority_queue<std::pair<double, unsigned>> queue;
     for (unsigned op = 0; op < graph.ops.size(); ++op)
-      if (std::optional<double> gain = gainOf(op))
+      if (std::optional<double> gain = computeGain(op))
         queue.push({*gain, op});
     while (!queue.empty()) {
       unsigned op = queue.top().second;
       queue.pop();
       // Others may rest since it was put there.
-      std::optional<double> gain = gainOf(op);
+      std::optional<double> gain = computeGain(op);
       if (gain && !queue.empty() && *gain < queue.top().first) {
         queue.push({*gain, op});
       } else if (gain) {

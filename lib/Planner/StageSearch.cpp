@@ -56,7 +56,7 @@ private:
            !tooLarge.count(shape);
   }
   int64_t units() const { return static_cast<int64_t>(floors.size()) - 1; }
-  StageShape shapeOf(int64_t stage, int64_t begin, int64_t end) const {
+  StageShape getShape(int64_t stage, int64_t begin, int64_t end) const {
     return {begin, end, 1, problem.stages - 1 - stage};
   }
   std::optional<StagePlan> propose(StageShapeFilter isAllowed) const;
@@ -100,7 +100,7 @@ StageSearch::propose(StageShapeFilter isAllowed) const {
   std::optional<LinearPlan> plan =
       partitionLinearly(problem.linear, problem.stages,
                         [&](int64_t stage, int64_t begin, int64_t end) {
-                          return isAllowed(shapeOf(stage, begin, end));
+                          return isAllowed(getShape(stage, begin, end));
                         });
   if (!plan)
     return std::nullopt;
@@ -140,7 +140,7 @@ std::optional<StagePlan> StageSearch::proposeLikely() const {
     return proposeEven();
   LinearPlan even = partitionEvenly(
       units(), problem.stages, [&](int64_t stage, int64_t begin, int64_t end) {
-        return estimate(shapeOf(stage, begin, end));
+        return estimate(getShape(stage, begin, end));
       });
   return StagePlan{even.cuts, {}, getSlowest(even.cuts)};
 }

@@ -61,7 +61,7 @@ struct Layout {
 
 } // namespace
 
-static ChunkTasks tasksOf(const Model &model, ArrayRef<int> stages) {
+static ChunkTasks getChunkTasks(const Model &model, ArrayRef<int> stages) {
   ChunkTasks result;
   SmallVector<int, 2> norms;
   for (int stage : stages) {
@@ -140,8 +140,8 @@ layOutChunks(const Model &model, const ScheduleSpec &spec, std::string &error) {
       return std::nullopt;
     }
     for (auto [replica, device] : llvm::enumerate(stage.devices)) {
-      int place = spec.deviceOf(layout.chunks[index], layout.devices,
-                                replica % spec.replicas());
+      int place = spec.getDevice(layout.chunks[index], layout.devices,
+                                 replica % spec.replicas());
       if (places[device] >= 0 && places[device] != place) {
         error = wants + "needs its stages placed for it: stage " +
                 std::to_string(index) + " is not where it belongs";
@@ -188,10 +188,10 @@ static Order bindOrder(const Model &model, const Problem &problem,
         items.push_back(item);
         continue;
       }
-      auto chunk = tasks.find(problem.stageOf(item.id));
+      auto chunk = tasks.find(problem.getStage(item.id));
       if (chunk == tasks.end())
         continue;
-      for (int task : chunk->second.of(problem.letterOf(item.id))) {
+      for (int task : chunk->second.of(problem.getLetter(item.id))) {
         items.push_back(item);
         items.back().id = task;
       }
@@ -269,7 +269,7 @@ generate(const Model &model, const ScheduleSpec &spec, const Times &times,
         stages[layout.chunks[index]].push_back(index);
     std::map<int, ChunkTasks> tasks;
     for (auto &[chunk, members] : stages)
-      tasks[chunk] = tasksOf(model, members);
+      tasks[chunk] = getChunkTasks(model, members);
     orders.push_back(bindOrder(model, problem, generated[layout.places[device]],
                                device, tasks));
   }
@@ -306,7 +306,7 @@ struct LineDevice {
   int64_t microbatches;
 };
 
-static int workerOf(const Model &model, int device) {
+static int getWorker(const Model &model, int device) {
   for (const Stage &stage : model.stages)
     if (llvm::is_contained(stage.devices, device))
       return stage.worker;
@@ -333,10 +333,10 @@ generateLoops(const Model &model,
     // Another worker's devices are not of this line.
     int64_t rest = 0;
     for (auto [other, at] : llvm::enumerate(layout.places))
-      rest += at >= place && workerOf(model, static_cast<int>(other)) ==
-                                 workerOf(model, device);
+      rest += at >= place && getWorker(model, static_cast<int>(other)) ==
+                                 getWorker(model, device);
     Order order = openOrder(device, LoopKind::Microbatches);
-    fill({tasksOf(model, stages), width, rest,
+    fill({getChunkTasks(model, stages), width, rest,
           microbatchesPerUpdate(model, device)},
          order.loops.front());
     orders.push_back(std::move(order));
@@ -407,7 +407,7 @@ static int64_t forwardAhead(const Model &model, const Order &order, int stage) {
 
 std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
   // As many updates as it takes for all entries of a loop to run.
-  int64_t updates = fillOf(model, orders) + 2;
+  int64_t updates = getFillUpdates(model, orders) + 2;
   std::vector<int64_t> leads(model.stages.size());
   auto raise = [&](int stage, int64_t microbatches) {
     int64_t replicas = model.stages[stage].devices.size();

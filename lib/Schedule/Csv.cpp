@@ -426,7 +426,7 @@ bool Parser::checkRuns() {
       return fail("stage " + Twine(stage) + " runs forward for " +
                   Twine(forward) + " of " + Twine(result.microbatches) +
                   " microbatches");
-    // Where nothing is trained up to there, none is needed: ordersOf knows.
+    // Where nothing is trained up to there, none is needed: buildOrders knows.
     if (backward != forward && backward != 0)
       return fail("stage " + Twine(stage) + " runs backward for " +
                   Twine(backward) + " of " + Twine(forward) + " microbatches");

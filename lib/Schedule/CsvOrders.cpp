@@ -100,7 +100,7 @@ void RowWriter::addTransfers(const CsvAction &action) {
     for (int id : action.isSend ? it.puts : it.takes) {
       const Channel &channel = model.channels[id];
       if (channel.hasPeer() && !llvm::is_contained(left, id))
-        channels.push_back({distanceOf(model, channel), id});
+        channels.push_back({getDistance(model, channel), id});
     }
     llvm::sort(channels);
     for (auto [distance, channel] : channels)
@@ -175,8 +175,8 @@ static std::vector<int> findFar(const Model &model,
 
 /// Returns the actions of a device in an update: its row, then what is done
 /// once.
-static Order orderOf(const Model &model, const CsvSchedule &schedule,
-                     int device, ArrayRef<Item> items) {
+static Order buildOrder(const Model &model, const CsvSchedule &schedule,
+                        int device, ArrayRef<Item> items) {
   Order order;
   order.device = device;
   order.loops.push_back({LoopKind::Updates, 1, {}});
@@ -191,8 +191,9 @@ static Order orderOf(const Model &model, const CsvSchedule &schedule,
   return order;
 }
 
-std::optional<std::vector<Order>>
-ordersOf(const Model &model, const CsvSchedule &schedule, std::string &error) {
+std::optional<std::vector<Order>> buildOrders(const Model &model,
+                                              const CsvSchedule &schedule,
+                                              std::string &error) {
   if (int(model.stages.size()) != schedule.stages) {
     error = "the table has " + std::to_string(schedule.stages) +
             " stages, the program " + std::to_string(model.stages.size());
@@ -227,7 +228,7 @@ ordersOf(const Model &model, const CsvSchedule &schedule, std::string &error) {
   std::vector<Order> orders;
   for (auto [device, items] : llvm::enumerate(*rows))
     if (!items.empty())
-      orders.push_back(orderOf(model, schedule, int(device), items));
+      orders.push_back(buildOrder(model, schedule, int(device), items));
   return orders;
 }
 

@@ -117,7 +117,7 @@ Dataflow Flow::run() {
 /// Follows from a device that waits to the one that should do what it waits
 /// for, until a device comes up again.
 void Flow::explain(Dataflow &result) const {
-  auto headOf = [&](int device) -> const Event * {
+  auto getHead = [&](int device) -> const Event * {
     const Device &it = devices[device];
     return it.position < it.events.size() ? &it.events[it.position] : nullptr;
   };
@@ -131,7 +131,7 @@ void Flow::explain(Dataflow &result) const {
     return true;
   };
   int start = 0;
-  while (start < model.devices && !headOf(start))
+  while (start < model.devices && !getHead(start))
     ++start;
   if (start == model.devices)
     return;
@@ -139,7 +139,7 @@ void Flow::explain(Dataflow &result) const {
   // 1. The circle.
   std::vector<int> path = {start};
   while (true) {
-    const Event *head = headOf(path.back());
+    const Event *head = getHead(path.back());
     Event other;
     int next = -1;
     if (!head || !waiting(*head, other, next)) {
@@ -153,8 +153,8 @@ void Flow::explain(Dataflow &result) const {
       continue;
     }
     path.erase(path.begin(), seen);
-    const Event *first = headOf(path.front());
-    const Event *last = headOf(path.back());
+    const Event *first = getHead(path.front());
+    const Event *last = getHead(path.back());
     result.circle = describe(model, *first) + " on device " +
                     std::to_string(path.front()) + " and ";
     if (path.size() == 1) {
@@ -191,7 +191,7 @@ void Flow::explain(Dataflow &result) const {
       line += " ...";
     for (size_t k = from; k < device.position; ++k)
       line += name(device.events[k]);
-    if (const Event *head = headOf(id)) {
+    if (const Event *head = getHead(id)) {
       line += " |" + name(*head);
       Event other;
       int there = -1;

@@ -22,11 +22,11 @@ std::optional<Executor::Place> Executor::waitsFor(const Place &place) {
   const Event *event = head(devices[place.device], place.queue);
   if (!event)
     return std::nullopt;
-  auto deviceOf = [&](int task, int64_t number) {
+  auto getDevice = [&](int task, int64_t number) {
     ArrayRef<int> places = model.stages[model.tasks[task].stage].devices;
     return places[number % places.size()];
   };
-  auto queueOf = [&](const Channel &channel) {
+  auto getQueue = [&](const Channel &channel) {
     return channel.hasPeer() ? &Device::transfer : &Device::io;
   };
   auto whoFrees = [&](const Users &users, int64_t size, int64_t step,
@@ -39,14 +39,14 @@ std::optional<Executor::Place> Executor::waitsFor(const Place &place) {
         return Place{device, &Device::compute};
     for (int channel : users.sends)
       if (!isDone(sendDone[channel], former, time))
-        return Place{device, queueOf(model.channels[channel])};
+        return Place{device, getQueue(model.channels[channel])};
     return std::nullopt;
   };
 
   // 1. A run.
   if (place.queue == &Device::compute) {
     if (event->kind != EventKind::Run)
-      return Place{place.device, queueOf(model.channels[event->id])};
+      return Place{place.device, getQueue(model.channels[event->id])};
     const Task &task = model.tasks[event->id];
     for (int id : task.takes) {
       const Channel &channel = model.channels[id];
@@ -54,7 +54,7 @@ std::optional<Executor::Place> Executor::waitsFor(const Place &place) {
               ? !isDone(taskDone[channel.producer], event->number, time)
               : !isTransferred(id, event->number, time))
         return Place{place.device,
-                     channel.local ? &Device::compute : queueOf(channel)};
+                     channel.local ? &Device::compute : getQueue(channel)};
     }
     int64_t step = taskDone[event->id].onAll
                        ? 1
@@ -88,8 +88,8 @@ std::optional<Executor::Place> Executor::waitsFor(const Place &place) {
   int receiver = place.device;
   if (channel.hasPeer()) {
     bool sending = event->kind == EventKind::Send;
-    int peer = sending ? receiverOf(model, channel, event->number)
-                       : senderOf(model, channel, event->number);
+    int peer = sending ? getReceiver(model, channel, event->number)
+                       : getSender(model, channel, event->number);
     const Event *other = head(devices[peer], &Device::transfer);
     if (!other || other->id != event->id || other->number != event->number)
       return Place{peer, other ? &Device::transfer : &Device::compute};
@@ -97,7 +97,7 @@ std::optional<Executor::Place> Executor::waitsFor(const Place &place) {
   }
   if (channel.producer >= 0 &&
       !isDone(taskDone[channel.producer], event->number, time))
-    return Place{deviceOf(channel.producer, event->number), &Device::compute};
+    return Place{getDevice(channel.producer, event->number), &Device::compute};
   return whoFrees(channel.slotUsers, channel.slots,
                   recvDone[event->id].counts.size(), receiver);
 }
@@ -136,8 +136,8 @@ std::string Executor::whyTransferWaits(int device, const Event &event) {
     return "the other devices";
   const Channel &channel = model.channels[event.id];
   bool sending = event.kind == EventKind::Send;
-  int peerId = sending ? receiverOf(model, channel, event.number)
-                       : senderOf(model, channel, event.number);
+  int peerId = sending ? getReceiver(model, channel, event.number)
+                       : getSender(model, channel, event.number);
   const Event *other = head(devices[peerId], &Device::transfer);
   if (!other || other->id != event.id || other->number != event.number)
     return "device " + std::to_string(peerId) + ", which is at " +

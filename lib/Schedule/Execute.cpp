@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace penstock::schedule {
 
-static size_t replicasOf(const Model &model, int stage) {
+static size_t getReplicaCount(const Model &model, int stage) {
   return stage < 0 ? 1
                    : std::max<size_t>(1, model.stages[stage].devices.size());
 }
@@ -30,13 +30,14 @@ Executor::Executor(const Model &model, StreamMaker streams, int64_t updates,
       sendDone(model.channels.size()), recvDone(model.channels.size()),
       reduceDone(model.groups.size()), inWork(model.devices) {
   for (auto [id, task] : llvm::enumerate(model.tasks)) {
-    taskDone[id].counts.resize(replicasOf(model, task.stage));
+    taskDone[id].counts.resize(getReplicaCount(model, task.stage));
     taskDone[id].onAll = task.perUpdate();
   }
   for (auto [id, channel] : llvm::enumerate(model.channels)) {
-    sendDone[id].counts.resize(replicasOf(model, senderStage(model, channel)));
+    sendDone[id].counts.resize(
+        getReplicaCount(model, senderStage(model, channel)));
     recvDone[id].counts.resize(
-        replicasOf(model, receiverStage(model, channel)));
+        getReplicaCount(model, receiverStage(model, channel)));
   }
   for (Done &done : reduceDone)
     done.counts.resize(1);
@@ -265,8 +266,8 @@ bool Executor::stepTransfer(int id) {
   // 1. At the head of both queues?
   const Channel &channel = model.channels[event->id];
   bool sending = event->kind == EventKind::Send;
-  int peerId = sending ? receiverOf(model, channel, event->number)
-                       : senderOf(model, channel, event->number);
+  int peerId = sending ? getReceiver(model, channel, event->number)
+                       : getSender(model, channel, event->number);
   Device &peer = devices[peerId];
   const Event *other = head(peer, &Device::transfer);
   if (!other || other->id != event->id || other->number != event->number ||
@@ -306,8 +307,8 @@ bool Executor::stepOwn(int id) {
     if (queue.events.empty())
       continue;
     Event event = queue.events.front();
-    int peerId = sending ? receiverOf(model, channel, event.number)
-                         : senderOf(model, channel, event.number);
+    int peerId = sending ? getReceiver(model, channel, event.number)
+                         : getSender(model, channel, event.number);
     auto found = devices[peerId].own.find({channelId, !sending});
     if (found == devices[peerId].own.end() || found->second.events.empty())
       continue;
@@ -421,7 +422,7 @@ Execution execute(const Model &model, StreamMaker streams, int64_t updates,
     Violation violation;
     violation.rule = 7;
     violation.message = "deadlock in a segment of " +
-                        countOf(updates, "update") + ": " +
+                        formatCount(updates, "update") + ": " +
                         executor.findCircle();
     violation.notes = executor.drawQueues();
     result.violation = std::move(violation);

@@ -44,7 +44,7 @@ private:
   LogicalResult addGroups();
   void addStorage();
   void addHomes(pipeline::TaskOp op);
-  void addUsersOf(int channel, Users &users);
+  void addUsers(int channel, Users &users);
 
   int channelId(StringRef name) {
     auto [place, isNew] =
@@ -124,7 +124,7 @@ LogicalResult ModelBuilder::addTask(pipeline::TaskOp op, Task &task) {
   if (op.isBodyless())
     return op.emitOpError("is a declaration, so nothing can be scheduled");
   for (Operation &inner : op.getBody().front()) {
-    auto variableOf = [&](FlatSymbolRefAttr symbol) -> FailureOr<int> {
+    auto findVariable = [&](FlatSymbolRefAttr symbol) -> FailureOr<int> {
       auto found = result.variableIds.find(symbol.getValue());
       if (found == result.variableIds.end())
         return inner.emitOpError("names no variable");
@@ -135,7 +135,7 @@ LogicalResult ModelBuilder::addTask(pipeline::TaskOp op, Task &task) {
     } else if (auto put = dyn_cast<pipeline::PutOp>(inner)) {
       task.puts.push_back(channelId(put.getChannel()));
     } else if (auto read = dyn_cast<pipeline::ReadOp>(inner)) {
-      FailureOr<int> variable = variableOf(read.getVariableAttr());
+      FailureOr<int> variable = findVariable(read.getVariableAttr());
       if (failed(variable))
         return failure();
       Read entry;
@@ -144,7 +144,7 @@ LogicalResult ModelBuilder::addTask(pipeline::TaskOp op, Task &task) {
         entry.lag = *lag;
       task.reads.push_back(entry);
     } else if (auto write = dyn_cast<pipeline::WriteOp>(inner)) {
-      FailureOr<int> variable = variableOf(write.getVariableAttr());
+      FailureOr<int> variable = findVariable(write.getVariableAttr());
       if (failed(variable))
         return failure();
       task.writes.push_back(*variable);
@@ -298,7 +298,7 @@ void ModelBuilder::addHomes(pipeline::TaskOp op) {
     }
 }
 
-void ModelBuilder::addUsersOf(int channel, Users &users) {
+void ModelBuilder::addUsers(int channel, Users &users) {
   int consumer = result.model.channels[channel].consumer;
   if (consumer >= 0 && !llvm::is_contained(users.tasks, consumer))
     users.tasks.push_back(consumer);
@@ -307,7 +307,7 @@ void ModelBuilder::addUsersOf(int channel, Users &users) {
       users.sends.push_back(send);
   // A chain of aliases follows the tasks of a microbatch, so it ends.
   for (int alias : aliases[channel])
-    addUsersOf(alias, users);
+    addUsers(alias, users);
 }
 
 void ModelBuilder::addStorage() {
@@ -317,7 +317,7 @@ void ModelBuilder::addStorage() {
     addHomes(op);
   for (auto [id, channel] : llvm::enumerate(result.model.channels))
     if (!channel.isSink())
-      addUsersOf(id, channel.slotUsers);
+      addUsers(id, channel.slotUsers);
 }
 
 FailureOr<Imported> importModel(ModuleOp module, TaskSet tasks,

@@ -190,9 +190,9 @@ std::optional<Violation> countEntries(const Model &model, const Order &order) {
       return Violation{
           1,
           "device " + std::to_string(order.device) + " " + kVerbs[kind] + name +
-              " " + countOf(count, "time") +
+              " " + formatCount(count, "time") +
               (model.wave > 1 ? " per wave, not " : " per update, not ") +
-              countOf(expected, "time"),
+              formatCount(expected, "time"),
           {},
           order.device,
           -1};
@@ -200,7 +200,7 @@ std::optional<Violation> countEntries(const Model &model, const Order &order) {
   return std::nullopt;
 }
 
-int64_t fillOf(const Model &model, ArrayRef<Order> orders) {
+int64_t getFillUpdates(const Model &model, ArrayRef<Order> orders) {
   int64_t fill = 1;
   for (const Order &order : orders) {
     int64_t perUpdate = microbatchesPerUpdate(model, order.device);
@@ -268,7 +268,7 @@ Proof verifyOrders(const Model &model, ArrayRef<Order> orders) {
       [&](int device, int64_t updates) {
         return expand(model, byDevice[device], updates);
       },
-      fillOf(model, orders), Awaits::Implied, drains(model, orders));
+      getFillUpdates(model, orders), Awaits::Implied, drains(model, orders));
 }
 
 } // namespace penstock::schedule

@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace penstock::schedule {
 
-TaskSet tasksOf(pipeline::ScheduleOp schedule) {
+TaskSet getTaskSet(pipeline::ScheduleOp schedule) {
   // An order that is written out names each task thousands of times.
   llvm::DenseSet<Attribute> known;
   WalkResult result = schedule.walk([&](pipeline::RunOp run) {
@@ -90,7 +90,7 @@ FailureOr<Imported> importSchedule(pipeline::ScheduleOp schedule, Sizes sizes) {
   if (schedule.isBodyless())
     return schedule.emitOpError("is a declaration, without orders");
   FailureOr<Imported> imported =
-      importModel(schedule->getParentOfType<ModuleOp>(), tasksOf(schedule),
+      importModel(schedule->getParentOfType<ModuleOp>(), getTaskSet(schedule),
                   schedule.getMicrobatches(), sizes);
   if (failed(imported))
     return failure();

@@ -25,14 +25,14 @@ std::string drawSvg(const Problem &problem, const Simulation &simulation,
   for (auto [device, runs] : llvm::enumerate(simulation.runs)) {
     TimelinePicture::Row &row = picture.rows.emplace_back();
     row.name = "device " + std::to_string(device);
-    SmallVector<int, 2> stages = problem.stagesOf(device);
+    SmallVector<int, 2> stages = problem.getStages(device);
     for (const Interval &run : runs) {
       TimelinePicture::Box box = {run.start, run.end,
-                                  problem.letterOf(run.task),
+                                  problem.getLetter(run.task),
                                   std::to_string(run.number)};
       if (problem.spec.flushes()) {
         box.shade =
-            llvm::find(stages, problem.stageOf(run.task)) - stages.begin();
+            llvm::find(stages, problem.getStage(run.task)) - stages.begin();
         box.shades = stages.size();
       } else {
         box.shade = int(run.number / problem.microbatches % 2);

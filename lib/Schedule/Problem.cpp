@@ -32,7 +32,7 @@ Problem::Problem(const ScheduleSpec &spec, int devices, int64_t microbatches,
     std::string name = std::to_string(i);
     Stage stage{"s" + name, {}};
     for (int replica = 0; replica < spec.replicas(); ++replica)
-      stage.devices.push_back(spec.deviceOf(i, devices, replica));
+      stage.devices.push_back(spec.getDevice(i, devices, replica));
     model.stages.push_back(std::move(stage));
     int w = model.variables.size(), g = w + 1;
     for (char letter : StringRef(split ? "FIWU" : "FBU")) {
@@ -94,11 +94,11 @@ int Problem::task(char letter, int stage) const {
   }
 }
 
-double Problem::timeOf(int task) const {
+double Problem::getTime(int task) const {
   bool isEven = stageTimes.empty();
-  const Times &stage = isEven ? times : stageTimes[stageOf(task)];
+  const Times &stage = isEven ? times : stageTimes[getStage(task)];
   double share = isEven ? 1.0 / spec.chunks() : 1;
-  switch (letterOf(task)) {
+  switch (getLetter(task)) {
   case 'F':
     return stage.forward * share;
   case 'I':
@@ -112,24 +112,24 @@ double Problem::timeOf(int task) const {
   }
 }
 
-double Problem::loadOf(int device) const {
+double Problem::getLoad(int device) const {
   double load = 0;
-  for (int stage : stagesOf(device))
+  for (int stage : getStages(device))
     for (int task = this->task('F', stage), updater = this->task('U', stage);
          task < updater; ++task)
-      load += timeOf(task);
+      load += getTime(task);
   return load;
 }
 
 int Problem::busiestDevice() const {
   int busiest = 0;
   for (int device = 1; device < devices; ++device)
-    if (loadOf(device) > loadOf(busiest))
+    if (getLoad(device) > getLoad(busiest))
       busiest = device;
   return busiest;
 }
 
-SmallVector<int, 2> Problem::stagesOf(int device) const {
+SmallVector<int, 2> Problem::getStages(int device) const {
   SmallVector<int, 2> result;
   for (auto [index, stage] : llvm::enumerate(model.stages))
     if (llvm::is_contained(stage.devices, device))

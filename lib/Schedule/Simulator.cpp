@@ -23,7 +23,7 @@ namespace penstock::schedule {
 /// F takes a microbatch's activations, I gives up those that W does not need.
 static double heldAfter(const Problem &problem, int task) {
   double share = 1.0 / problem.spec.chunks();
-  switch (problem.letterOf(task)) {
+  switch (problem.getLetter(task)) {
   case 'F':
     return share;
   case 'B':
@@ -39,7 +39,7 @@ static double heldAfter(const Problem &problem, int task) {
 
 Simulation simulate(const Problem &problem, ArrayRef<Order> orders) {
   Dataflow result = flow(
-      problem.model, orders, [&](int task) { return problem.timeOf(task); },
+      problem.model, orders, [&](int task) { return problem.getTime(task); },
       problem.times.transfer, problem.updates);
   Simulation simulation;
   simulation.circle = std::move(result.circle);
@@ -66,11 +66,11 @@ Simulation simulate(const Problem &problem, ArrayRef<Order> orders) {
   const Times &t = problem.times;
   double ideal = double(problem.microbatches * problem.updates) *
                  (t.forward + t.backward + t.weight);
-  auto bubbleOf = [&](double makespan) {
+  auto computeBubble = [&](double makespan) {
     return makespan > 0 ? (makespan - ideal) / makespan : 0;
   };
-  simulation.bubble = bubbleOf(simulation.makespan);
-  simulation.bubbleWithBarrier = bubbleOf(simulation.withBarrier);
+  simulation.bubble = computeBubble(simulation.makespan);
+  simulation.bubbleWithBarrier = computeBubble(simulation.withBarrier);
   simulation.runs = std::move(result.runs);
   return simulation;
 }
@@ -81,8 +81,8 @@ double simulateSteadyBubble(const Problem &problem, ArrayRef<Order> orders) {
   // that per update, until it waits for it at every update.
   constexpr int64_t kMostRuns = 1 << 20;
   int64_t runs = problem.microbatches * problem.devices;
-  shorter.updates =
-      fillOf(problem.model, orders) + 2 + std::min(runs, kMostRuns / runs);
+  shorter.updates = getFillUpdates(problem.model, orders) + 2 +
+                    std::min(runs, kMostRuns / runs);
   longer.updates = 2 * shorter.updates;
   const Times &t = problem.times;
   double work = double(problem.microbatches * shorter.updates) *
@@ -128,7 +128,7 @@ std::vector<std::string> drawTimeline(const Problem &problem,
   execution.makespan = simulation.withBarrier;
   for (ArrayRef<Interval> runs : simulation.runs)
     for (const Interval &run : runs)
-      if (problem.letterOf(run.task) != 'U')
+      if (problem.getLetter(run.task) != 'U')
         execution.runs.push_back(run);
   return drawTimeline(problem.model, execution);
 }

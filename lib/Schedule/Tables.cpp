@@ -33,19 +33,19 @@ bool countsWaves(const Model &model, const Channel &channel) {
   return task >= 0 && model.tasks[task].perWave();
 }
 
-static int deviceOf(const Model &model, int stage, int64_t number) {
+static int getDevice(const Model &model, int stage, int64_t number) {
   if (stage < 0)
     return -1;
   ArrayRef<int> devices = model.stages[stage].devices;
   return devices.empty() ? -1 : devices[number % devices.size()];
 }
 
-int receiverOf(const Model &model, const Channel &channel, int64_t number) {
-  return deviceOf(model, receiverStage(model, channel), number);
+int getReceiver(const Model &model, const Channel &channel, int64_t number) {
+  return getDevice(model, receiverStage(model, channel), number);
 }
 
-int senderOf(const Model &model, const Channel &channel, int64_t number) {
-  return deviceOf(model, senderStage(model, channel), number);
+int getSender(const Model &model, const Channel &channel, int64_t number) {
+  return getDevice(model, senderStage(model, channel), number);
 }
 
 static Numbering numberAt(const Model &model, int stage, bool perUpdate,
@@ -136,7 +136,7 @@ std::string describeNumber(bool update, int64_t number) {
   return (Twine(update ? "update " : "microbatch ") + Twine(number)).str();
 }
 
-std::string countOf(int64_t count, const char *noun) {
+std::string formatCount(int64_t count, const char *noun) {
   return (Twine(count) + " " + noun + (count == 1 ? "" : "s")).str();
 }
 

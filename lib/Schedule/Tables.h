@@ -42,8 +42,8 @@ int receiverStage(const Model &model, const Channel &channel);
 bool countsUpdates(const Model &model, const Channel &channel);
 bool countsWaves(const Model &model, const Channel &channel);
 /// The device at which message `number` is received or sent, or -1.
-int receiverOf(const Model &model, const Channel &channel, int64_t number);
-int senderOf(const Model &model, const Channel &channel, int64_t number);
+int getReceiver(const Model &model, const Channel &channel, int64_t number);
+int getSender(const Model &model, const Channel &channel, int64_t number);
 
 /// For each per-update task, the other tasks of its stage that write what it
 /// reads; for each group, the tasks that write its members before it is summed,
@@ -59,7 +59,7 @@ struct Tables {
 std::string describe(const Model &model, const Event &event);
 /// "microbatch 3" or "update 3".
 std::string describeNumber(bool update, int64_t number);
-std::string countOf(int64_t count, const char *noun);
+std::string formatCount(int64_t count, const char *noun);
 
 } // namespace penstock::schedule
 

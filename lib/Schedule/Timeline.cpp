@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace penstock::schedule {
 
-double bubbleOf(const Model &model, const Execution &execution) {
+double computeBubble(const Model &model, const Execution &execution) {
   double busy = 0;
   int devices = 0;
   for (int device = 0; device < model.devices; ++device)

@@ -49,7 +49,7 @@ private:
   std::optional<Run> findMissing(const Run &run) const;
   bool step(Row &row);
   void pull();
-  Row &rowOf(const Run &run) {
+  Row &getRow(const Run &run) {
     ArrayRef<int> devices = model.stages[model.tasks[run.task].stage].devices;
     return rows[devices[run.number % devices.size()]];
   }
@@ -96,7 +96,7 @@ void Unblocking::pull() {
   }
   for (;;) {
     // The microbatches of a task stay in order.
-    Row &row = rowOf(*wanted);
+    Row &row = getRow(*wanted);
     auto place =
         std::find_if(row.runs.begin() + row.next, row.runs.end(),
                      [&](const Run &run) { return run.task == wanted->task; });

@@ -74,7 +74,7 @@ private:
     Numbering numbers = numberEvents(model, event.kind, event.id, device);
     if (!numbers.here)
       return fail(1, describe(model, event) + " does not belong here");
-    int64_t &count = counterOf(event);
+    int64_t &count = getCounter(event);
     if (event.number != numbers.first + count * numbers.step) {
       Event expected = event;
       expected.number = numbers.first + count * numbers.step;
@@ -101,7 +101,7 @@ private:
     ++count;
   }
 
-  int64_t &counterOf(const Event &event) {
+  int64_t &getCounter(const Event &event) {
     switch (event.kind) {
     case EventKind::Run:
       return runs[event.id];
@@ -179,10 +179,10 @@ private:
       return;
     if (alive > limit)
       return fail(
-          5, describe(model, event) + " leaves " + countOf(alive, "message") +
-                 (channel.local ? " alive in @" : " unsent in @") +
-                 channel.name + (channel.local ? ", slots(" : ", staging(") +
-                 Twine(limit) + ")");
+          5,
+          describe(model, event) + " leaves " + formatCount(alive, "message") +
+              (channel.local ? " alive in @" : " unsent in @") + channel.name +
+              (channel.local ? ", slots(" : ", staging(") + Twine(limit) + ")");
     checkSendsAwaited(event, users, id, n - limit);
   }
 
@@ -221,12 +221,13 @@ private:
     };
     if (version > done)
       return fail(3, what() + ", which is not there yet: " +
-                         countOf(done, "update") + " done");
+                         formatCount(done, "update") + " done");
     int64_t &need = needs.versions[read.variable];
     need = std::max(need, done - version + 1);
     if (variable.versions > 0 && done - version >= variable.versions)
-      fail(3, what() + ", which is gone: " + countOf(done, "update") +
-                  " done, " + countOf(variable.versions, "version") + " kept");
+      fail(3, what() + ", which is gone: " + formatCount(done, "update") +
+                  " done, " + formatCount(variable.versions, "version") +
+                  " kept");
     checkFolded(event, read.variable, version);
   }
 
@@ -246,8 +247,8 @@ private:
               : (t + 1) * numberRuns(model, id, device).perUpdate;
       if (runs[id] != due)
         return fail(4, describe(model, event) + " comes after " +
-                           countOf(runs[id], "run") + " of @" + writer.name +
-                           ", not " + Twine(due));
+                           formatCount(runs[id], "run") + " of @" +
+                           writer.name + ", not " + Twine(due));
     }
     for (int group : tables.groupsBefore[event.id]) {
       if (!llvm::is_contained(model.groups[group].devices, device))
@@ -278,8 +279,9 @@ private:
     need = std::max(need, alive);
     if (channel.slots > 0 && alive > channel.slots)
       return fail(5, describe(model, event) + " makes " +
-                         countOf(alive, "message") + " of @" + channel.name +
-                         " alive, slots(" + Twine(channel.slots) + ")");
+                         formatCount(alive, "message") + " of @" +
+                         channel.name + " alive, slots(" +
+                         Twine(channel.slots) + ")");
     if (channel.hasPeer())
       recvTickets[event.id].push_back(++issued);
     else if (channel.slots > 0)
@@ -294,7 +296,7 @@ private:
       int64_t due = (t + 1) * numbers.perUpdate;
       if (runs[id] != due)
         return fail(2, describe(model, event) + " stands after " +
-                           countOf(runs[id], "run") + " of @" +
+                           formatCount(runs[id], "run") + " of @" +
                            model.tasks[id].name + ", not " + Twine(due));
     }
     ++issued;
@@ -341,12 +343,13 @@ private:
   //===--------------------------------------------------------------------===//
 
   void finish() {
-    std::string segment = "in a segment of " + countOf(updates, "update") + " ";
+    std::string segment =
+        "in a segment of " + formatCount(updates, "update") + " ";
     for (auto [id, task] : llvm::enumerate(model.tasks)) {
       Numbering numbers = numberRuns(model, static_cast<int>(id), device);
       if (numbers.here && runs[id] != numbers.count(model, updates))
         fail(1, Twine(segment) + "@" + task.name + " runs " +
-                    countOf(runs[id], "time") + ", not " +
+                    formatCount(runs[id], "time") + ", not " +
                     Twine(numbers.count(model, updates)));
     }
     for (auto [id, channel] : llvm::enumerate(model.channels)) {
@@ -368,7 +371,8 @@ private:
     for (auto [id, group] : llvm::enumerate(model.groups))
       if (llvm::is_contained(group.devices, device) && reduces[id] != updates)
         fail(1, Twine(segment) + "@" + group.name + " is summed " +
-                    countOf(reduces[id], "time") + ", not " + Twine(updates));
+                    formatCount(reduces[id], "time") + ", not " +
+                    Twine(updates));
   }
 
   const Model &model;

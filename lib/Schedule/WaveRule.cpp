@@ -44,7 +44,7 @@ std::string WaveRule::check(const Event &event,
   const StageTasks &own = stages[task.stage];
   auto wrong = [&](int other, int64_t due) {
     return describe(model, event) + " comes after " +
-           countOf(runs[other], "run") + " of @" + model.tasks[other].name +
+           formatCount(runs[other], "run") + " of @" + model.tasks[other].name +
            ", not " + std::to_string(due);
   };
   if (own.update < 0 || own.push < 0 || own.fold < 0)

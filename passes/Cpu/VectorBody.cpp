@@ -69,7 +69,7 @@ Value VectorBody::start(unsigned output) {
     number = *arith::getNeutralElement(combiner);
   }
   return arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(vectorOf(element), number));
+      builder, loc, DenseElementsAttr::get(getVectorType(element), number));
 }
 
 void VectorBody::finish(unsigned output, ArrayRef<Value> parts) {
@@ -130,10 +130,10 @@ Value VectorBody::combine(unsigned output, Value value, Value accumulator) {
 }
 
 Operation *VectorBody::clone(Operation &inner, ValueRange operands,
-                             llvm::function_ref<Type(Type)> typeOf) {
+                             llvm::function_ref<Type(Type)> getType) {
   SmallVector<Type> types;
   for (Type type : inner.getResultTypes())
-    types.push_back(typeOf(type));
+    types.push_back(getType(type));
   return builder.create(
       OperationState(loc, inner.getName(), operands, types, inner.getAttrs()));
 }
@@ -193,7 +193,7 @@ SmallVector<Value> VectorBody::step(Value counter, ArrayRef<Value> accumulators,
       continue;
     }
     Operation *onVectors =
-        clone(inner, operands, [&](Type type) { return vectorOf(type); });
+        clone(inner, operands, [&](Type type) { return getVectorType(type); });
     mapping.map(inner.getResults(), onVectors->getResults());
   }
 
@@ -252,7 +252,7 @@ Value VectorBody::mask(int64_t lanes) {
   std::fill_n(bits.begin(), lanes, true);
   return arith::ConstantOp::create(
       builder, loc,
-      DenseElementsAttr::get(vectorOf(builder.getI1Type()), bits));
+      DenseElementsAttr::get(getVectorType(builder.getI1Type()), bits));
 }
 
 Value VectorBody::loadScalar(OpOperand &operand) {
@@ -264,7 +264,7 @@ Value VectorBody::loadScalar(OpOperand &operand) {
 Value VectorBody::load(OpOperand &operand, int64_t lanes) {
   Value buffer = operand.get();
   Type element = cast<MemRefType>(buffer.getType()).getElementType();
-  VectorType type = vectorOf(element);
+  VectorType type = getVectorType(element);
   if (!isContiguous(buffer)) {
     SmallVector<Value> elements;
     for (int64_t lane = 0; lane < width; ++lane)

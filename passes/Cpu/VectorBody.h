@@ -57,12 +57,12 @@ private:
   void store(mlir::OpOperand &operand, mlir::Value value, int64_t lanes);
   mlir::Value loadScalar(mlir::OpOperand &operand);
   mlir::Value mask(int64_t lanes);
-  mlir::VectorType vectorOf(mlir::Type element) {
+  mlir::VectorType getVectorType(mlir::Type element) {
     return mlir::VectorType::get({width}, element);
   }
   mlir::Value broadcast(mlir::Value scalar) {
     return mlir::vector::BroadcastOp::create(
-        builder, loc, vectorOf(scalar.getType()), scalar);
+        builder, loc, getVectorType(scalar.getType()), scalar);
   }
   mlir::Value index(int64_t value) {
     return mlir::arith::ConstantIndexOp::create(builder, loc, value);
@@ -70,7 +70,7 @@ private:
   /// The same op of the body on these operands; its results have types made
   /// from those of the body.
   mlir::Operation *clone(mlir::Operation &inner, mlir::ValueRange operands,
-                         llvm::function_ref<mlir::Type(mlir::Type)> typeOf);
+                         llvm::function_ref<mlir::Type(mlir::Type)> getType);
   /// Joins a value, or a partial result, with a partial result.
   mlir::Value combine(unsigned output, mlir::Value value,
                       mlir::Value accumulator);

@@ -85,7 +85,7 @@ private:
   RowKernel grow(linalg::GenericOp sum);
   bool fits(const RowKernel &kernel, linalg::GenericOp op) const;
   void write(const RowKernel &kernel);
-  Value sliceOf(linalg::GenericOp op, OpOperand &operand, ValueRange row);
+  Value emitSlice(linalg::GenericOp op, OpOperand &operand, ValueRange row);
 
   IRRewriter rewriter;
   /// Threads per row, by sum.
@@ -156,8 +156,8 @@ bool RowFormer::fits(const RowKernel &kernel, linalg::GenericOp op) const {
 }
 
 /// The row of an operand, or all of it where all rows use the same.
-Value RowFormer::sliceOf(linalg::GenericOp op, OpOperand &operand,
-                         ValueRange row) {
+Value RowFormer::emitSlice(linalg::GenericOp op, OpOperand &operand,
+                           ValueRange row) {
   auto type = dyn_cast<MemRefType>(operand.get().getType());
   if (!type)
     return operand.get();
@@ -218,7 +218,7 @@ void RowFormer::write(const RowKernel &kernel) {
                    getRowAccess(op, operand, kernel.depth) == RowAccess::Row;
       Value own, &slice = isRow ? rows[operand.get()] : own;
       if (!slice)
-        slice = sliceOf(op, operand, row);
+        slice = emitSlice(op, operand, row);
       operands.push_back(slice);
     }
     Operation *clone = rewriter.clone(*op.getOperation());

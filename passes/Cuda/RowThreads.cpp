@@ -51,8 +51,8 @@ private:
   Value getBuffer(Value operand);
   std::optional<Track> getTrack(linalg::GenericOp op, OpOperand &operand,
                                 unsigned dim);
-  Value sliceOf(OpBuilder &builder, linalg::GenericOp op, OpOperand &operand,
-                ValueRange indices);
+  Value emitSlice(OpBuilder &builder, linalg::GenericOp op, OpOperand &operand,
+                  ValueRange indices);
 
   scf::ForOp loop;
   SmallVector<linalg::GenericOp> ops;
@@ -160,8 +160,8 @@ void RowDistributor::chooseDims() {
 }
 
 /// The element, or what else is left of an operand, that a thread touches.
-Value RowDistributor::sliceOf(OpBuilder &builder, linalg::GenericOp op,
-                              OpOperand &operand, ValueRange indices) {
+Value RowDistributor::emitSlice(OpBuilder &builder, linalg::GenericOp op,
+                                OpOperand &operand, ValueRange indices) {
   auto type = dyn_cast<MemRefType>(operand.get().getType());
   if (!type)
     return operand.get();
@@ -195,7 +195,7 @@ bool RowDistributor::run() {
   for (linalg::GenericOp op : ops) {
     builder.setInsertionPoint(op);
     for (OpOperand &operand : op->getOpOperands())
-      operand.set(sliceOf(builder, op, operand, forall.getInductionVars()));
+      operand.set(emitSlice(builder, op, operand, forall.getInductionVars()));
   }
   return true;
 }

@@ -28,7 +28,7 @@ using namespace penstock;
 
 namespace {
 
-linalg::TransposeOp transposeOf(Value value) {
+linalg::TransposeOp findTranspose(Value value) {
   return value.getDefiningOp<linalg::TransposeOp>();
 }
 
@@ -99,7 +99,7 @@ struct FoldOperand : OpRewritePattern<linalg::ContractOp> {
   LogicalResult matchAndRewrite(linalg::ContractOp contract,
                                 PatternRewriter &rewriter) const override {
     for (unsigned number : {0u, 1u}) {
-      auto transpose = transposeOf(contract.getInputs()[number]);
+      auto transpose = findTranspose(contract.getInputs()[number]);
       if (!transpose)
         continue;
       AffineMap old = contract.getIndexingMapsArray()[number];
@@ -208,7 +208,7 @@ struct SinkBelowElementwise : OpRewritePattern<linalg::GenericOp> {
       AffineMap map = op.getMatchingIndexingMap(input);
       if (map.getNumResults() < map.getNumDims())
         continue;
-      auto transpose = transposeOf(input->get());
+      auto transpose = findTranspose(input->get());
       if (!transpose || !map.isIdentity() || !transpose->hasOneUse() ||
           (first && first.getPermutation() != transpose.getPermutation()))
         return failure();
@@ -229,8 +229,8 @@ struct SinkBelowElementwise : OpRewritePattern<linalg::GenericOp> {
       if (map.getNumResults() < map.getNumDims()) {
         map = map.replaceDimsAndSymbols(dims, {}, order.size(), 0);
       } else {
-        keepName(transposeOf(value));
-        value = transposeOf(value).getInput();
+        keepName(findTranspose(value));
+        value = findTranspose(value).getInput();
         map = rewriter.getMultiDimIdentityMap(order.size());
       }
       inputs.push_back(value);
@@ -299,7 +299,8 @@ struct RaiseAboveCollapse : OpRewritePattern<linalg::TransposeOp> {
                                 PatternRewriter &rewriter) const override {
     auto collapse =
         transpose.getInput().getDefiningOp<tensor::CollapseShapeOp>();
-    if (!collapse || !collapse->hasOneUse() || !transposeOf(collapse.getSrc()))
+    if (!collapse || !collapse->hasOneUse() ||
+        !findTranspose(collapse.getSrc()))
       return failure();
     SmallVector<ReassociationIndices> groups =
                                           collapse.getReassociationIndices(),

@@ -50,18 +50,18 @@ static std::optional<Operator::Range> intersect(const Operator::Range &a,
 static bool keepsIntegers(NodeOp node, const Operator &entry) {
   if (entry.elements == Operator::Computed)
     return false;
-  auto widthOf = [](Value value) -> unsigned {
+  auto getWidth = [](Value value) -> unsigned {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isInteger = type && type.getElementType().isInteger();
     return isInteger ? type.getElementTypeBitWidth() : 0;
   };
-  unsigned from = widthOf(node.getInputs()[0]);
+  unsigned from = getWidth(node.getInputs()[0]);
   auto isUnsigned = [](Value value) {
     return cast<RankedTensorType>(value.getType())
         .getElementType()
         .isUnsignedInteger();
   };
-  return from && widthOf(node.getOutputs()[0]) >= from &&
+  return from && getWidth(node.getOutputs()[0]) >= from &&
          isUnsigned(node.getInputs()[0]) == isUnsigned(node.getOutputs()[0]);
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 enum class Kind { None, Split, Construct, Insert, Erase, At, Length, Concat };
 
-Kind kindOf(NodeOp node) {
+Kind getKind(NodeOp node) {
   if (!node || !node.getDomainName().empty())
     return Kind::None;
   return llvm::StringSwitch<Kind>(node.getOpType())
@@ -83,7 +83,7 @@ private:
 } // namespace
 
 LogicalResult Reader::findElements() {
-  if (kindOf(maker) == Kind::Split)
+  if (getKind(maker) == Kind::Split)
     return findPieces();
   starts.resize(maker.getInputs().size());
   return success();
@@ -144,7 +144,7 @@ Value Reader::emit(StringRef type, ValueRange operands, DictionaryAttr params) {
 }
 
 Value Reader::getElement(int64_t index) {
-  if (kindOf(maker) == Kind::Construct)
+  if (getKind(maker) == Kind::Construct)
     return maker.getInputs()[index];
   Value start = emitConstant(starts[index]);
   Value end = emitConstant(starts[index] + sizes[index]);
@@ -176,7 +176,7 @@ static FailureOr<int64_t> getPosition(NodeOp node, unsigned number,
 
 /// The sequence with one element more or less.
 static Value emitChanged(NodeOp node, Reader &reader) {
-  bool inserts = kindOf(node) == Kind::Insert;
+  bool inserts = getKind(node) == Kind::Insert;
   if (inserts && node.getInputs().size() < 2) {
     emitNodeError(node) << "it has no tensor to insert";
     return nullptr;
@@ -211,11 +211,11 @@ static Value emitChanged(NodeOp node, Reader &reader) {
 static LogicalResult replaceReader(NodeOp node, Reader &reader) {
   OpBuilder &builder = reader.getBuilder();
   Value result;
-  if (kindOf(node) == Kind::Length) {
+  if (getKind(node) == Kind::Length) {
     auto type = RankedTensorType::get({}, builder.getI64Type());
     result = arith::ConstantOp::create(
         builder, node.getLoc(), DenseElementsAttr::get(type, reader.size()));
-  } else if (kindOf(node) == Kind::At) {
+  } else if (getKind(node) == Kind::At) {
     if (node.getInputs().size() != 2)
       return emitNodeError(node) << "it has no 'position'";
     FailureOr<int64_t> position =
@@ -223,7 +223,7 @@ static LogicalResult replaceReader(NodeOp node, Reader &reader) {
     if (failed(position))
       return failure();
     result = reader.getElement(*position);
-  } else if (kindOf(node) == Kind::Insert || kindOf(node) == Kind::Erase) {
+  } else if (getKind(node) == Kind::Insert || getKind(node) == Kind::Erase) {
     result = emitChanged(node, reader);
   } else {
     if (!node.getParam("axis"))
@@ -271,7 +271,7 @@ Value penstock::emitIntegers(OpBuilder &builder, Location loc,
 }
 
 bool penstock::isSequenceNode(NodeOp node) {
-  return kindOf(node) != Kind::None;
+  return getKind(node) != Kind::None;
 }
 
 static LogicalResult emitEscape(NodeOp node) {
@@ -281,7 +281,7 @@ static LogicalResult emitEscape(NodeOp node) {
 
 LogicalResult penstock::resolveSequenceNode(NodeOp node,
                                             ResolveNodeFn resolve) {
-  Kind kind = kindOf(node);
+  Kind kind = getKind(node);
   if (node.getOutputs().size() != 1 ||
       (node.getInputs().empty() && kind != Kind::Construct))
     return emitNodeError(node)
@@ -296,7 +296,7 @@ LogicalResult penstock::resolveSequenceNode(NodeOp node,
     return success();
   }
   auto maker = node.getInputs().front().getDefiningOp<NodeOp>();
-  if (kindOf(maker) != Kind::Split && kindOf(maker) != Kind::Construct)
+  if (getKind(maker) != Kind::Split && getKind(maker) != Kind::Construct)
     return emitNodeError(node)
            << "it reads a sequence that no SplitToSequence, SequenceConstruct, "
               "SequenceEmpty, SequenceInsert or SequenceErase makes";

@@ -60,7 +60,7 @@ struct ExpandCompositesPass
   /// Convolutions stay where the library of the target is good at them.
   bool staysForLibrary(Operation *op, const nn::Convolution &conv) const {
     return library &&
-           takesConvolution(op, conv, conv.typeOf(conv.input).getElementType(),
+           takesConvolution(op, conv, conv.getType(conv.input).getElementType(),
                             "becomes loops");
   }
 

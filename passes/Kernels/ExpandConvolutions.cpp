@@ -31,10 +31,10 @@ class Expander {
 public:
   Expander(OpBuilder &builder, Operation *op, const nn::Convolution &conv)
       : builder(builder), loc(op->getLoc()), conv(conv),
-        rank(conv.getSpatialRank()), x(conv.typeOf(conv.input).getShape()),
-        w(conv.typeOf(conv.weights).getShape()),
-        y(conv.typeOf(conv.output).getShape()),
-        element(conv.typeOf(conv.input).getElementType()) {}
+        rank(conv.getSpatialRank()), x(conv.getType(conv.input).getShape()),
+        w(conv.getType(conv.weights).getShape()),
+        y(conv.getType(conv.output).getShape()),
+        element(conv.getType(conv.input).getElementType()) {}
 
   Value forward();
   Value inputGrad();
@@ -107,9 +107,9 @@ Value Expander::inputGrad() {
                Value condition;
                for (unsigned d = 0; d < rank; ++d) {
                  window.push_back(
-                     at.windowOf(at.loop(i + d), at.loop(k + d),
-                                 conv.strides[d], conv.dilations[d],
-                                 conv.getPadBefore(d), y[d + 2], condition));
+                     at.emitWindow(at.loop(i + d), at.loop(k + d),
+                                   conv.strides[d], conv.dilations[d],
+                                   conv.getPadBefore(d), y[d + 2], condition));
                  weight.push_back(at.loop(k + d));
                }
                Value dy = at.read(conv.output, window, condition);

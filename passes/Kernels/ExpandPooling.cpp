@@ -61,9 +61,9 @@ SmallVector<Value> locateWindow(Op op, Position &at,
   ArrayRef<int64_t> windows = op.getCotangent().getType().getShape();
   SmallVector<Value> indices{at.loop(0), at.loop(1)};
   for (unsigned i = 0; i < op.getWindow().size(); ++i)
-    indices.push_back(at.windowOf(at.loop(2 + i), element(i),
-                                  op.getStrides()[i], op.getDilations()[i],
-                                  op.getPads()[i], windows[2 + i], condition));
+    indices.push_back(at.emitWindow(
+        at.loop(2 + i), element(i), op.getStrides()[i], op.getDilations()[i],
+        op.getPads()[i], windows[2 + i], condition));
   return indices;
 }
 

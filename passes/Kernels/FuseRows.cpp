@@ -43,7 +43,7 @@ public:
 
 private:
   void writeLoops();
-  Value sliceOf(linalg::GenericOp op, OpOperand &operand);
+  Value getSlice(linalg::GenericOp op, OpOperand &operand);
   void prefetchNext();
   void prefetchRow(Value buffer, SmallVector<Value> indices);
   Value constant(int64_t value) {
@@ -82,7 +82,7 @@ void RowFuser::writeLoops() {
 }
 
 /// Returns the slice of an operand that the rows of an iteration use.
-Value RowFuser::sliceOf(linalg::GenericOp op, OpOperand &operand) {
+Value RowFuser::getSlice(linalg::GenericOp op, OpOperand &operand) {
   auto type = cast<MemRefType>(operand.get().getType());
   SmallVector<OpFoldResult> offsets(type.getRank(), rewriter.getIndexAttr(0)),
       strides(type.getRank(), rewriter.getIndexAttr(1)), sizes;
@@ -160,7 +160,7 @@ void RowFuser::run() {
         continue;
       Value own, &slice = access == RowAccess::Row ? rows[operand.get()] : own;
       if (!slice)
-        slice = sliceOf(op, operand);
+        slice = getSlice(op, operand);
       operands[operand.getOperandNumber()] = slice;
     }
     rewriter.clone(*op.getOperation())->setOperands(operands);

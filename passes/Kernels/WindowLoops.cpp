@@ -12,9 +12,9 @@
 using namespace mlir;
 using namespace penstock;
 
-Value Position::windowOf(Value position, Value window, int64_t stride,
-                         int64_t dilation, int64_t pad, int64_t count,
-                         Value &condition) {
+Value Position::emitWindow(Value position, Value window, int64_t stride,
+                           int64_t dilation, int64_t pad, int64_t count,
+                           Value &condition) {
   Value offset = sub(add(position, index(pad)), times(window, dilation));
   if (stride != 1)
     condition = both(condition, isZero(remainder(offset, stride)));

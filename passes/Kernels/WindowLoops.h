@@ -52,9 +52,9 @@ public:
   }
   /// The window that has `position` as element `window`; `condition` becomes
   /// whether there is one.
-  mlir::Value windowOf(mlir::Value position, mlir::Value window, int64_t stride,
-                       int64_t dilation, int64_t pad, int64_t count,
-                       mlir::Value &condition);
+  mlir::Value emitWindow(mlir::Value position, mlir::Value window,
+                         int64_t stride, int64_t dilation, int64_t pad,
+                         int64_t count, mlir::Value &condition);
 
   /// The element of `tensor` where `condition` holds (null: everywhere); zero
   /// elsewhere.

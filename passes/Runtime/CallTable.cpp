@@ -69,9 +69,10 @@ void CallTable::add(kernel::LibraryCallOpInterface call,
 void CallTable::add(kernel::PackingAttrInterface order,
                     const CallDescriptor &descriptor, Of of,
                     std::optional<int64_t> device) {
-  auto *it =
-      calls.insert({keyOf(order), Call{descriptor, ScratchPlace(), {}, {}}})
-          .first;
+  auto *it = calls
+                 .insert({getPackingKey(order),
+                          Call{descriptor, ScratchPlace(), {}, {}}})
+                 .first;
   if (device)
     it->second.get(of).add(*device);
 }

@@ -40,10 +40,10 @@ public:
 
   uint32_t getIndex(mlir::Operation *call) const { return numbers.at(call); }
   uint32_t getIndex(kernel::PackingAttrInterface order) const {
-    return calls.find(keyOf(order)) - calls.begin();
+    return calls.find(getPackingKey(order)) - calls.begin();
   }
   bool contains(kernel::PackingAttrInterface order) const {
-    return calls.contains(keyOf(order));
+    return calls.contains(getPackingKey(order));
   }
   int64_t size() const { return static_cast<int64_t>(calls.size()); }
   std::vector<Constant> getTable(ConstantBuilder &constants, Of of) const;
@@ -62,7 +62,7 @@ private:
 
     Runners &get(Of of) { return of == Of::Program ? program : replay; }
   };
-  static mlir::ArrayAttr keyOf(kernel::PackingAttrInterface order) {
+  static mlir::ArrayAttr getPackingKey(kernel::PackingAttrInterface order) {
     return mlir::ArrayAttr::get(order.getContext(), {order});
   }
 

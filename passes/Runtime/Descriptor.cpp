@@ -222,7 +222,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
   // entry of its own behind it.
   llvm::StringMap<int64_t> numbers;
   SymbolTable symbols(module);
-  auto tiesOf = [&](VariableOp variable) {
+  auto getTies = [&](VariableOp variable) {
     // A copy on another stage need not say so again.
     auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
     if (whose && llvm::is_contained({Role::Master, Role::Compensation},
@@ -239,7 +239,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
         variable.getRole() != Role::Master)
       firstOfBytes.try_emplace(variable.getInitAttr(), variable);
     numbers[variable.getSymName()] = count++;
-    if (DictionaryAttr ties = tiesOf(variable))
+    if (DictionaryAttr ties = getTies(variable))
       count += static_cast<int64_t>(ties.size());
   }
   for (auto variable : module.getOps<VariableOp>()) {
@@ -314,7 +314,7 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
     };
     addVariable(variable.getSymName(), init, Constant::null());
     // One place, and several initializers that are saved from it.
-    if (DictionaryAttr ties = tiesOf(variable))
+    if (DictionaryAttr ties = getTies(variable))
       for (NamedAttribute other : ties) {
         StringRef name = other.getName();
         Constant order = Constant::null();

@@ -43,7 +43,7 @@ struct AssignVersionsPass
     use.rates = RateSchedule::fromAttr(training->getRateAttr());
     for (auto schedule :
          llvm::make_early_inc_range(module.getOps<pipeline::ScheduleOp>()))
-      if (tasksOf(schedule) == TaskSet::Training &&
+      if (getTaskSet(schedule) == TaskSet::Training &&
           failed(assign(module, schedule, use)))
         return signalPassFailure();
   }

@@ -58,7 +58,7 @@ struct PipelineImportSchedule
       return failure();
     std::string error;
     std::optional<std::vector<Order>> orders =
-        ordersOf(imported->model, table, error);
+        buildOrders(imported->model, table, error);
     if (!orders)
       return module.emitError("schedule file ") << file << ": " << error;
     penstock::addSchedule(module, penstock::pipeline::ScheduleRole::Train,

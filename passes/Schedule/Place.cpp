@@ -44,7 +44,7 @@ struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
     auto placeOf = [&](size_t index, int replica) -> int64_t {
       int chunk =
           chunkOfStage(index, stages.size(), layout->places * layout->perPlace);
-      return deviceOf(layout->placement, chunk, layout->places, replica);
+      return getDevice(layout->placement, chunk, layout->places, replica);
     };
 
     // 1. The devices of a place: as many as its stages have replicas. Widths
@@ -52,9 +52,9 @@ struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
     std::vector<int64_t> widths(layout->places, 0);
     for (size_t index : llvm::seq(stages.size())) {
       int64_t &width = widths[placeOf(index, 0)];
-      PENSTOCK_ASSERT(!width || width == widthOf(index),
+      PENSTOCK_ASSERT(!width || width == getWidth(index),
                       "stages that share devices have equally many");
-      width = widthOf(index);
+      width = getWidth(index);
     }
     std::vector<int64_t> first(layout->places, 0);
     for (int64_t place = 1; place < layout->places; ++place)
@@ -124,7 +124,7 @@ struct PlacePass : penstock::impl::PipelinePlaceBase<PlacePass> {
   }
 
   /// How many replicas stage number `index` has.
-  int64_t widthOf(size_t index) const {
+  int64_t getWidth(size_t index) const {
     return replicas.empty()       ? 1
            : replicas.size() == 1 ? replicas.front()
                                   : replicas[index];

@@ -39,7 +39,7 @@ struct ReplayPass : penstock::impl::PipelineReplayBase<ReplayPass> {
     ModuleOp module = getOperation();
     pipeline::ScheduleOp training;
     for (auto schedule : module.getOps<pipeline::ScheduleOp>())
-      if (tasksOf(schedule) == TaskSet::Training)
+      if (getTaskSet(schedule) == TaskSet::Training)
         training = schedule;
     if (!training)
       return;

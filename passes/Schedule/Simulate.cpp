@@ -154,7 +154,7 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
       run(llvm::alignTo(options.updates, model.wave), /*recordRuns=*/true);
   if (execution.violation)
     return reportViolation(schedule, *imported, *execution.violation);
-  Simulation result{execution.makespan, bubbleOf(model, execution), 0,
+  Simulation result{execution.makespan, computeBubble(model, execution), 0,
                     drawTimeline(model, execution)};
   for (const Interval &interval : execution.runs)
     if (!model.tasks[interval.task].perUpdate())
@@ -169,13 +169,13 @@ penstock::simulateSchedule(pipeline::ScheduleOp schedule,
   if (!open)
     return result;
   int64_t length =
-      llvm::alignTo(fillOf(model, imported->orders) + 2, model.wave);
+      llvm::alignTo(getFillUpdates(model, imported->orders) + 2, model.wave);
   Execution shorter = run(length, false), longer = run(2 * length, false);
   Execution steady;
   steady.makespan = longer.makespan - shorter.makespan;
   for (auto [most, least] : llvm::zip_equal(longer.busy, shorter.busy))
     steady.busy.push_back(most - least);
-  result.bubble = bubbleOf(model, steady);
+  result.bubble = computeBubble(model, steady);
   return result;
 }
 
@@ -266,7 +266,7 @@ struct SimulatePass : penstock::impl::PipelineSimulateBase<SimulatePass> {
     options.updates = updates;
     options.speeds.assign(speeds.begin(), speeds.end());
     for (auto schedule : module.getOps<pipeline::ScheduleOp>()) {
-      if (schedule.isBodyless() || tasksOf(schedule) == TaskSet::Evaluation)
+      if (schedule.isBodyless() || getTaskSet(schedule) == TaskSet::Evaluation)
         continue;
       FailureOr<penstock::Simulation> simulation =
           penstock::simulateSchedule(schedule, options);

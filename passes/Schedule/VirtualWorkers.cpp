@@ -93,7 +93,8 @@ class VirtualWorkersPass
     return worker == 0 ? name.str() : ("vw" + Twine(worker) + "." + name).str();
   }
   /// The channel that brings the waves of a parameter from one to another.
-  std::string channelOf(StringRef parameter, int64_t from, int64_t to) const {
+  std::string getChannelName(StringRef parameter, int64_t from,
+                             int64_t to) const {
     return (parameter + ".wave." + Twine(from) + "." + Twine(to)).str();
   }
 
@@ -492,7 +493,7 @@ void VirtualWorkersPass::addChannels() {
         VariableOp trained = all.front().getTrained();
         builder.clearInsertionPoint();
         auto channel = ChannelOp::create(
-            builder, trained.getLoc(), channelOf(name, from, to),
+            builder, trained.getLoc(), getChannelName(name, from, to),
             builder.getTypeArrayAttr(trained.getTensorType()), SourceAttr(),
             SinkAttr(), IntegerAttr(), IntegerAttr());
         channel.setOwnQueue(true);
@@ -642,8 +643,8 @@ void VirtualWorkersPass::addPush(const Exchange &exchange, int64_t worker) {
     for (int64_t other : llvm::seq<int64_t>(0, waves.workers))
       if (other != worker)
         PutOp::create(builder, loc, sent,
-                      FlatSymbolRefAttr::get(&getContext(),
-                                             channelOf(name, worker, other)));
+                      FlatSymbolRefAttr::get(
+                          &getContext(), getChannelName(name, worker, other)));
   }
 }
 
@@ -671,11 +672,11 @@ void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
     Location at = trained.getLoc();
     SmallVector<Value> operands;
     for (int64_t other : llvm::seq<int64_t>(0, waves.workers))
-      operands.push_back(other == worker
-                             ? read(builder, weight.wave, waves.distance)
-                             : TakeOp::create(builder, at, TypeRange(type),
-                                              channelOf(name, other, worker))
-                                   .getResult(0));
+      operands.push_back(
+          other == worker ? read(builder, weight.wave, waves.distance)
+                          : TakeOp::create(builder, at, TypeRange(type),
+                                           getChannelName(name, other, worker))
+                                .getResult(0));
     for (int64_t lag = waves.distance - 1; lag >= 0; --lag)
       operands.push_back(read(builder, weight.wave, lag));
     operands.push_back(read(builder, weight.global));

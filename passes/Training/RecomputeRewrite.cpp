@@ -36,7 +36,7 @@ private:
   void changeForward();
   void putLess();
   void takeLess();
-  void addOperandsOf(Operation *op);
+  void addOperands(Operation *op);
   void cloneOps();
   void orderArguments();
 
@@ -178,7 +178,7 @@ void RecomputeRewriter::takeLess() {
 
 /// Arguments for what an op that runs again needs of the stage: parameters and
 /// scalars.
-void RecomputeRewriter::addOperandsOf(Operation *op) {
+void RecomputeRewriter::addOperands(Operation *op) {
   for (Value value : op->getOperands()) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument || argument.getOwner() != stage.problem.block ||
@@ -201,7 +201,7 @@ void RecomputeRewriter::addOperandsOf(Operation *op) {
 /// The ops that run again, at first in front of the others.
 void RecomputeRewriter::cloneOps() {
   for (Operation *op : plan.ops)
-    op->walk([&](Operation *nested) { addOperandsOf(nested); });
+    op->walk([&](Operation *nested) { addOperands(nested); });
   OpBuilder inner = OpBuilder::atBlockBegin(&body);
   SmallVector<Operation *> clones;
   for (Operation *op : plan.ops) {

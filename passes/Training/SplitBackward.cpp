@@ -62,7 +62,7 @@ private:
   void cloneOwn(Value operand, TaskOp into, IRMapping &values);
 
   /// Returns the operand of the whole's call for an argument.
-  Value operandOf(Value argument) {
+  Value findOperand(Value argument) {
     return call.getOperand(cast<BlockArgument>(argument).getArgNumber());
   }
 
@@ -274,11 +274,11 @@ void Splitter::createInputTask() {
   for (auto take : task.getBody().getOps<TakeOp>())
     builder.clone(*take, mapping);
   for (Value value : input.arguments)
-    cloneOwn(operandOf(value), inputTask, mapping);
+    cloneOwn(findOperand(value), inputTask, mapping);
   auto inputCall = func::CallOp::create(
       builder, call.getLoc(), input.function,
       llvm::map_to_vector(input.arguments, [&](Value value) {
-        return mapping.lookup(operandOf(value));
+        return mapping.lookup(findOperand(value));
       }));
   for (auto [index, result] : llvm::enumerate(inputResults))
     mapping.map(call.getResult(result), inputCall.getResult(index));
@@ -286,9 +286,9 @@ void Splitter::createInputTask() {
     builder.clone(*put, mapping);
   for (Value value : weight.arguments) {
     if (isa<BlockArgument>(value)) {
-      if (isOwn(operandOf(value)))
+      if (isOwn(findOperand(value)))
         continue;
-      passed.push_back(mapping.lookup(operandOf(value)));
+      passed.push_back(mapping.lookup(findOperand(value)));
     } else {
       passed.push_back(inputCall.getResult(llvm::find(input.results, value) -
                                            input.results.begin()));
@@ -316,8 +316,8 @@ void Splitter::createWeightTask() {
   }
   for (Value value : weight.arguments)
     if (!operands.contains(value)) {
-      cloneOwn(operandOf(value), weightTask, mapping);
-      operands[value] = mapping.lookup(operandOf(value));
+      cloneOwn(findOperand(value), weightTask, mapping);
+      operands[value] = mapping.lookup(findOperand(value));
     }
   auto weightCall = func::CallOp::create(
       builder, call.getLoc(), weight.function,

@@ -32,7 +32,7 @@ private:
   LogicalResult verifyStage(StageOp stage, StageTasks own);
   LogicalResult verifyPush(TaskOp push);
   LogicalResult verifyFold(TaskOp fold, int64_t worker);
-  LogicalResult verifyFoldOf(TaskOp fold, int64_t worker, func::CallOp call);
+  LogicalResult verifyFoldCall(TaskOp fold, int64_t worker, func::CallOp call);
   LogicalResult verifyEntries();
   bool isWeight(FlatSymbolRefAttr name) {
     auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
@@ -210,14 +210,14 @@ LogicalResult WaveRules::verifyPush(TaskOp push) {
 LogicalResult WaveRules::verifyFold(TaskOp fold, int64_t worker) {
   for (auto call : fold.getBody().getOps<func::CallOp>())
     if (llvm::any_of(call.getResultTypes(), llvm::IsaPred<TensorType>) &&
-        call.getNumResults() > 1 && failed(verifyFoldOf(fold, worker, call)))
+        call.getNumResults() > 1 && failed(verifyFoldCall(fold, worker, call)))
       return failure();
   return success();
 }
 
 /// (waves of all workers in their order, own later ones, global weights).
-LogicalResult WaveRules::verifyFoldOf(TaskOp fold, int64_t worker,
-                                      func::CallOp call) {
+LogicalResult WaveRules::verifyFoldCall(TaskOp fold, int64_t worker,
+                                        func::CallOp call) {
   auto isTensor = [](Value value) { return isa<TensorType>(value.getType()); };
   auto tensors =
       llvm::to_vector(llvm::make_filter_range(call.getOperands(), isTensor));

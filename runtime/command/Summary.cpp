@@ -19,8 +19,8 @@
 using namespace penstock::runtime;
 
 /// The stages that run on a device.
-static std::vector<uint32_t> stagesOf(const penstock_program &program,
-                                      uint32_t device) {
+static std::vector<uint32_t> getStages(const penstock_program &program,
+                                       uint32_t device) {
   std::vector<uint32_t> stages;
   for (uint32_t i = 0; i < program.task_count; ++i)
     if (program.tasks[i].device == device)
@@ -77,7 +77,7 @@ struct Use {
               : 0;
       busySum += busy;
       arenas += arena;
-      devices.push_back({i, stagesOf(program, i), busy, arena,
+      devices.push_back({i, getStages(program, i), busy, arena,
                          program.devices[i].arena_bytes});
     }
     bubble = 1 - busySum / program.device_count;

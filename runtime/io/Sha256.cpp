@@ -109,9 +109,9 @@ bool hasInstructions() {
 /// How often a caller hears of the progress.
 constexpr uint64_t kPart = 16 << 20;
 
-void digestOf(Compress compress, const void *data, uint64_t size,
-              uint8_t digest[32], void (*done)(void *) = nullptr,
-              void *context = nullptr) {
+void computeDigest(Compress compress, const void *data, uint64_t size,
+                   uint8_t digest[32], void (*done)(void *) = nullptr,
+                   void *context = nullptr) {
   uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const uint8_t *bytes = static_cast<const uint8_t *>(data);
@@ -142,7 +142,7 @@ void digestOf(Compress compress, const void *data, uint64_t size,
 /// For tests: the same without special instructions.
 extern "C" void penstock_sha256_portable(const void *data, uint64_t size,
                                          uint8_t digest[32]) {
-  digestOf(compressPortably, data, size, digest);
+  computeDigest(compressPortably, data, size, digest);
 }
 
 extern "C" void penstock_sha256(const void *data, uint64_t size,
@@ -156,5 +156,5 @@ extern "C" void penstock_sha256_in_parts(const void *data, uint64_t size,
                                          void *context) {
   static const Compress compress =
       hasInstructions() ? compressWithInstructions : compressPortably;
-  digestOf(compress, data, size, digest, done, context);
+  computeDigest(compress, data, size, digest, done, context);
 }

@@ -157,7 +157,7 @@ void TraceWriter::addSlice(const TraceBuffer::Slice &slice, uint32_t device,
     const penstock_task &task = program.tasks[slice.id];
     name = format("\"%c%lld\"", char(task.letter), n);
     kind = "action";
-    int64_t update = steps.updateOf(task.letter, n);
+    int64_t update = steps.getUpdate(task.letter, n);
     if (task.letter == 'U') {
       arguments = format("\"update\":%lld,\"version\":%lld",
                          (long long)update + 1, n + 1);

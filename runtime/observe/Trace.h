@@ -29,7 +29,7 @@ struct TraceSteps {
 
   bool isAll() const { return first == 0 && end == INT64_MAX; }
   /// The update that the n-th run of a task of that letter belongs to.
-  int64_t updateOf(uint32_t letter, int64_t n) const {
+  int64_t getUpdate(uint32_t letter, int64_t n) const {
     switch (letter) {
     case 'U':
       return n / wave;
@@ -42,7 +42,7 @@ struct TraceSteps {
   }
   /// Returns true if an action is traced. Evaluation belongs to no update.
   bool has(uint32_t letter, int64_t n) const {
-    int64_t update = updateOf(letter, n);
+    int64_t update = getUpdate(letter, n);
     return isAll() || (letter != 'E' && first <= update && update < end);
   }
 };

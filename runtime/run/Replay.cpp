@@ -130,7 +130,7 @@ Error penstock_run::replayHere() {
   std::vector<float> again;
   again.reserve(values.losses.size());
   for (const SinkRing::Item &item : values.losses)
-    again.push_back(floatOf(item));
+    again.push_back(toFloat(item));
   if (Error error = compareLosses(again))
     return error;
   if (Error error = compareVariables(*oneDevice))

@@ -86,10 +86,10 @@ void SinkValues::collect(Instance &instance, Peers &peers) {
   collect(instance);
 }
 
-float penstock::runtime::floatOf(const SinkRing::Item &item) {
+float penstock::runtime::toFloat(const SinkRing::Item &item) {
   return std::bit_cast<float>(uint32_t(item.bits));
 }
 
-int64_t penstock::runtime::integerOf(const SinkRing::Item &item) {
+int64_t penstock::runtime::toInteger(const SinkRing::Item &item) {
   return std::bit_cast<int64_t>(item.bits);
 }

@@ -39,8 +39,8 @@ private:
 };
 
 /// The f32 or i64 in an item.
-float floatOf(const SinkRing::Item &item);
-int64_t integerOf(const SinkRing::Item &item);
+float toFloat(const SinkRing::Item &item);
+int64_t toInteger(const SinkRing::Item &item);
 
 } // namespace penstock::runtime
 

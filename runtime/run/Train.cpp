@@ -46,14 +46,14 @@ void penstock_run::logUpdates(SinkValues &values,
       const SinkRing::Item &item = values.losses[i];
       // One without any label that counts has no loss.
       if (!hasTrainData || !trainData.isEmpty(int64_t(first + i))) {
-        sum += floatOf(item);
+        sum += toFloat(item);
         ++counted;
       }
       if (!std::isfinite(sum))
         firstNotFinite = std::min(firstNotFinite, i);
       time = std::max(time, item.time);
       if (options.verify)
-        losses.push_back(floatOf(item));
+        losses.push_back(toFloat(item));
     }
     values.losses.erase(values.losses.begin(),
                         values.losses.begin() + microbatches);
@@ -424,17 +424,17 @@ Error penstock_run::evaluateHere(penstock_results &results,
   auto getSums = [&](int64_t i) {
     Sums sums;
     sums.labels =
-        hasCounts ? integerOf(values.counts[i]) : evalData.microbatchSize();
+        hasCounts ? toInteger(values.counts[i]) : evalData.microbatchSize();
     // A microbatch without labels has no mean.
     if (sums.labels > 0)
-      sums.loss = double(floatOf(values.losses[i])) * double(sums.labels);
+      sums.loss = double(toFloat(values.losses[i])) * double(sums.labels);
     if (hasCorrect)
-      sums.correct = integerOf(values.corrects[i]);
+      sums.correct = toInteger(values.corrects[i]);
     for (const auto &[name, items] : values.metrics) {
       if (penstock::runtime::findMetric(name)->classes)
-        sums.counts[name] = integerOf(items[i]);
+        sums.counts[name] = toInteger(items[i]);
       else
-        sums.errors[name] = double(floatOf(items[i])) * double(sums.labels);
+        sums.errors[name] = double(toFloat(items[i])) * double(sums.labels);
     }
     return sums;
   };

@@ -164,7 +164,7 @@ static Error checkArguments(const Arguments &arguments) {
 // The list
 //===----------------------------------------------------------------------===//
 
-static int64_t ageOf(const Manifest &manifest) {
+static int64_t computeAge(const Manifest &manifest) {
   tm utc = {};
   if (!strptime(manifest.finishedAt.c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc))
     return 0;
@@ -198,7 +198,7 @@ static void print(const std::vector<Row> &rows, bool isVerified) {
         format("%lld", (long long)stepOfName(name).value_or(manifest.step));
     bool isRead = !manifest.method.empty();
     std::printf("%10s  %9s  %-24s %6s  %10s  %s\n", step.c_str(),
-                isRead ? ageText(ageOf(manifest)).c_str() : "-",
+                isRead ? ageText(computeAge(manifest)).c_str() : "-",
                 isRead ? penstock::toOneLine(manifest.method).c_str() : "-",
                 isRead ? format("%lld", (long long)manifest.stages).c_str()
                        : "-",
@@ -222,7 +222,7 @@ static void printJson(const std::vector<Row> &rows) {
         format(", \"step\": %lld, \"samples\": %lld", (long long)manifest.step,
                (long long)manifest.samples) +
         ", \"finished_at\": " + quoteJson(manifest.finishedAt) +
-        format(", \"age_seconds\": %lld", (long long)ageOf(manifest)) +
+        format(", \"age_seconds\": %lld", (long long)computeAge(manifest)) +
         ", \"method\": " + quoteJson(manifest.method) +
         ", \"schedule\": " + quoteJson(manifest.schedule) +
         ", \"optimizer\": " + quoteJson(manifest.optimizer) +

@@ -18,7 +18,7 @@ namespace penstock {
 /// Stages that --schedule puts on each device.
 int64_t chunksPerDevice(const CompileOptions &options);
 /// Replicas of a stage, by its number.
-int64_t replicasOf(const CompileOptions &options, size_t stage);
+int64_t getReplicaCount(const CompileOptions &options, size_t stage);
 /// Replicas at each place of a line of so many stages.
 llvm::SmallVector<int64_t> replicasByPlace(const CompileOptions &options,
                                            int64_t stages);

@@ -58,8 +58,9 @@ std::optional<CsvSchedule> parseCsv(llvm::StringRef text,
 
 /// Orders of a model with as many stages and microbatches, placed the same
 /// way; with the transfers of the table, or without any.
-std::optional<std::vector<Order>>
-ordersOf(const Model &model, const CsvSchedule &schedule, std::string &error);
+std::optional<std::vector<Order>> buildOrders(const Model &model,
+                                              const CsvSchedule &schedule,
+                                              std::string &error);
 
 /// The runs of one update; with transfers, if wanted, where the orders have
 /// the first one of a run.

@@ -62,7 +62,7 @@ void appendLoop(Order &order, Loop loop);
 void appendUpdates(const Problem &problem, Order &order);
 
 /// An order of one update from runs that were written out.
-Order orderOf(const Problem &problem, int device, llvm::ArrayRef<int> runs);
+Order buildOrder(const Problem &problem, int device, llvm::ArrayRef<int> runs);
 
 } // namespace penstock::schedule
 

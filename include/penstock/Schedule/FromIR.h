@@ -61,7 +61,7 @@ mlir::FailureOr<Imported> importSchedule(pipeline::ScheduleOp schedule,
 
 /// Returns the tasks that the schedule runs: those of evaluation, or those of
 /// training.
-TaskSet tasksOf(pipeline::ScheduleOp schedule);
+TaskSet getTaskSet(pipeline::ScheduleOp schedule);
 
 /// Adds an order op to a schedule.
 void exportOrder(pipeline::ScheduleOp schedule, const Imported &imported,

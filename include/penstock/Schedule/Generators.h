@@ -34,7 +34,7 @@ enum class Placement {
 };
 
 /// The device, of `devices`, of replica `replica` of chunk `chunk`.
-int deviceOf(Placement placement, int chunk, int devices, int replica = 0);
+int getDevice(Placement placement, int chunk, int devices, int replica = 0);
 
 /// A schedule with its parameters, as --schedule names it.
 class ScheduleSpec : public Spec {
@@ -55,7 +55,7 @@ public:
   /// Returns true if every update ends before the next one begins.
   bool flushes() const;
   /// The device, of `devices`, of replica `replica` of stage `stage`.
-  int deviceOf(int stage, int devices, int replica = 0) const;
+  int getDevice(int stage, int devices, int replica = 0) const;
 };
 
 /// On a mistake, one sentence in `error`.
@@ -116,16 +116,16 @@ public:
 
   /// Letters F, B, I, W, U.
   int task(char letter, int stage) const;
-  char letterOf(int task) const { return model.tasks[task].letter; }
-  int stageOf(int task) const { return model.tasks[task].stage; }
+  char getLetter(int task) const { return model.tasks[task].letter; }
+  int getStage(int task) const { return model.tasks[task].stage; }
   /// A task's duration, as a share of its stage's.
-  double timeOf(int task) const;
+  double getTime(int task) const;
   /// Returns the time that a device computes per microbatch.
-  double loadOf(int device) const;
+  double getLoad(int device) const;
   /// The device with the most of it, the first of several.
   int busiestDevice() const;
   /// The stages of a device, in the order of the model.
-  llvm::SmallVector<int, 2> stagesOf(int device) const;
+  llvm::SmallVector<int, 2> getStages(int device) const;
 };
 
 /// Returns the error of these numbers for this schedule, or an empty string.

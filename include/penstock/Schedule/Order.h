@@ -57,7 +57,7 @@ std::optional<Violation> countEntries(const Model &model, const Order &order);
 
 /// The most updates that an entry of these orders runs ahead or behind, or
 /// until the reads of its task have left the first version behind them.
-int64_t fillOf(const Model &model, llvm::ArrayRef<Order> orders);
+int64_t getFillUpdates(const Model &model, llvm::ArrayRef<Order> orders);
 
 /// verifyAll for orders; those of all devices, in any sequence.
 Proof verifyOrders(const Model &model, llvm::ArrayRef<Order> orders);

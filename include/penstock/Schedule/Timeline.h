@@ -14,7 +14,7 @@
 namespace penstock::schedule {
 
 /// Idle share of the devices that have something to do.
-double bubbleOf(const Model &model, const Execution &execution);
+double computeBubble(const Model &model, const Execution &execution);
 
 /// `F0 F1 .  .  B0 F2`: one line per device, without its number. A task longer
 /// than a cell goes on as `-`, a task without duration joins the one before.

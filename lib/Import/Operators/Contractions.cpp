@@ -230,8 +230,9 @@ static Values lowerMatMul(MatMul &matMul, NodeBinder &node, Emitter &emitter) {
       sizes.push_back(size);
   int64_t rank = sizes.size();
   int64_t dimM = rank, dimN = rank + 1, dimK = rank + 2;
-  auto dimensionsOf = [&](ArrayRef<int64_t> own, SmallVector<int64_t> &dims,
-                          SmallVector<int64_t> &shape) {
+  auto collectDimensions = [&](ArrayRef<int64_t> own,
+                               SmallVector<int64_t> &dims,
+                               SmallVector<int64_t> &shape) {
     int64_t dim = 0;
     size_t missing = batch.size() - own.size();
     for (auto [d, size] : llvm::enumerate(batch)) {
@@ -245,8 +246,8 @@ static Values lowerMatMul(MatMul &matMul, NodeBinder &node, Emitter &emitter) {
     }
   };
   SmallVector<int64_t> dimsA, dimsB, newA, newB;
-  dimensionsOf(batchA, dimsA, newA);
-  dimensionsOf(batchB, dimsB, newB);
+  collectDimensions(batchA, dimsA, newA);
+  collectDimensions(batchB, dimsB, newB);
   dimsA.append({dimM, dimK});
   newA.append({m, k});
   dimsB.append({dimK, dimN});

@@ -89,10 +89,10 @@ Value GridSample::reflect(Emitter &inside, Value place, int64_t size) const {
   Value isBelow = inside.less(place, from), isAbove = inside.less(to, place);
   Value distance =
       inside.select(isBelow, inside.sub(from, place), inside.sub(place, to));
-  Value turns = floorOf(inside, inside.div(distance, length));
+  Value turns = emitFloor(inside, inside.div(distance, length));
   Value rest = inside.sub(distance, inside.mul(turns, length));
   Value half = inside.mul(turns, inside.scalar(type, 0.5));
-  Value isEven = inside.equal(floorOf(inside, half), half);
+  Value isEven = inside.equal(emitFloor(inside, half), half);
   // Below, an even number of turns counts from the lower border; above, an odd.
   Value countsFromLow =
       inside.compare(arith::CmpIPredicate::eq, isBelow, isEven);
@@ -169,7 +169,7 @@ Taps GridSample::getTaps(Emitter &emitter, Value coordinates,
     taps.positions.push_back(emitter.elementwise(
         positions, place, [&](Emitter &inside, ArrayRef<Value> scalars) {
           Type type = scalars[0].getType();
-          Value position = floorOf(inside, scalars[0]);
+          Value position = emitFloor(inside, scalars[0]);
           if (offset != 0)
             position = inside.add(position, inside.scalar(type, offset));
           if (padding == Reflection)
@@ -182,7 +182,7 @@ Taps GridSample::getTaps(Emitter &emitter, Value coordinates,
       continue;
     taps.weights.push_back(emitter.elementwise(
         places, place, [&](Emitter &inside, ArrayRef<Value> scalars) {
-          Value part = inside.sub(scalars[0], floorOf(inside, scalars[0]));
+          Value part = inside.sub(scalars[0], emitFloor(inside, scalars[0]));
           if (mode == Cubic)
             return cubicWeights(inside, part)[i];
           return i == 1 ? part

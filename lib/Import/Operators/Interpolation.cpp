@@ -23,7 +23,7 @@ Type penstock::onnx::placeType(Type element) {
              : element;
 }
 
-Value penstock::onnx::floorOf(Emitter &inside, Value value) {
+Value penstock::onnx::emitFloor(Emitter &inside, Value value) {
   return inside.make<math::FloorOp>(value);
 }
 

@@ -32,7 +32,7 @@ mlir::Value interpolate(Emitter &emitter, mlir::RankedTensorType type,
 
 /// Places of half floats are computed with as f32.
 mlir::Type placeType(mlir::Type element);
-mlir::Value floorOf(Emitter &inside, mlir::Value value);
+mlir::Value emitFloor(Emitter &inside, mlir::Value value);
 /// Between two numbers. NaN stays.
 mlir::Value clampPlace(Emitter &inside, mlir::Value value, double low,
                        double high);

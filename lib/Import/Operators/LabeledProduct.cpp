@@ -166,7 +166,7 @@ Labeled penstock::onnx::multiply(Emitter &emitter, Labeled a, Labeled b,
   for (int64_t label : order)
     shape.push_back(a.has(label) ? a.sizeOf(label) : b.sizeOf(label));
   int64_t rank = loops.size();
-  auto mapOf = [&](ArrayRef<int64_t> labels) {
+  auto getMap = [&](ArrayRef<int64_t> labels) {
     SmallVector<int64_t> dims;
     for (int64_t label : labels)
       dims.push_back(llvm::find(loops, label) - loops.begin());
@@ -178,13 +178,13 @@ Labeled penstock::onnx::multiply(Emitter &emitter, Labeled a, Labeled b,
   if (!roles.k.empty()) {
     product.value =
         emitter.contract(a.value, b.value, type,
-                         {mapOf(a.labels), mapOf(b.labels), mapOf(order)});
+                         {getMap(a.labels), getMap(b.labels), getMap(order)});
   } else {
     SmallVector<utils::IteratorType> iterators(rank,
                                                utils::IteratorType::parallel);
     product.value =
         emitter.generic({a.value, b.value}, emitter.empty(type),
-                        {mapOf(a.labels), mapOf(b.labels), mapOf(order)},
+                        {getMap(a.labels), getMap(b.labels), getMap(order)},
                         iterators, &Emitter::mul);
   }
   return reorder(emitter, product, result);

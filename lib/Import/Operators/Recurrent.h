@@ -86,7 +86,7 @@ private:
   }
   /// The sum in an op of its own, so that it is a value of the forward wherever
   /// a derivative reads it: a backward may have other parameters.
-  mlir::Value addOf(mlir::Value a, mlir::Value b);
+  mlir::Value emitAdd(mlir::Value a, mlir::Value b);
   /// The first activation of a sum.
   mlir::Value activated(mlir::Value a, mlir::Value b);
   void stepRnn(mlir::Value input);

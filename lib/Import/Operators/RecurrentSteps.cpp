@@ -145,14 +145,14 @@ Value DirectionWriter::keepWhere(int64_t step, Value value, Value other) {
       });
 }
 
-Value DirectionWriter::addOf(Value a, Value b) {
+Value DirectionWriter::emitAdd(Value a, Value b) {
   return emitter.elementwise(Emitter::getType(a), {a, b}, &Emitter::add);
 }
 
 Value DirectionWriter::activated(Value a, Value b) {
   SmallVector<Value> operands = {a, b};
   if (isFirst)
-    operands = {addOf(a, b)};
+    operands = {emitAdd(a, b)};
   return elementwise(operands, [&](Emitter &e, ArrayRef<Value> in) {
     return activate(e, 0, in.size() == 1 ? in[0] : e.add(in[0], in[1]));
   });
@@ -170,7 +170,7 @@ void DirectionWriter::stepGru(Value input) {
   auto type = RankedTensorType::get({r.batch, rows}, element);
   Value before = product(hidden, weights, type);
   if (r.linearBeforeReset && recurrentBias)
-    before = addOf(before, recurrentBias);
+    before = emitAdd(before, recurrentBias);
   Value update = activated(gate(input, Update), gate(before, Update));
   Value reset = activated(gate(input, Reset), gate(before, Reset));
   Value inner;
@@ -195,7 +195,7 @@ void DirectionWriter::stepLstm(Value input) {
   auto type = RankedTensorType::get({r.batch, 4 * r.hidden}, element);
   Value before = product(hidden, recurrent, type);
   if (isFirst) {
-    input = addOf(input, before);
+    input = emitAdd(input, before);
     before = emitter.filled(type, emitter.scalar(element, 0));
   }
   // Peepholes come in the order input, output, forget. What they show is a
@@ -208,8 +208,8 @@ void DirectionWriter::stepLstm(Value input) {
     operands.append({gate(input, number), gate(before, number)});
   operands.push_back(cell);
   if (peepholes && isFirst) {
-    operands[0] = addOf(operands[0], shown(0, cell));
-    operands[2] = addOf(operands[2], shown(2, cell));
+    operands[0] = emitAdd(operands[0], shown(0, cell));
+    operands[2] = emitAdd(operands[2], shown(2, cell));
   } else if (peepholes) {
     operands.append({shown(0, cell), shown(2, cell)});
   }

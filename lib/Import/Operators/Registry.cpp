@@ -23,7 +23,7 @@ using namespace penstock::onnx;
 
 //===--- The table ---===//
 
-static auto keyOf(const Operator &entry) {
+static auto getKey(const Operator &entry) {
   return std::tuple(entry.domain, entry.type, entry.since);
 }
 
@@ -33,7 +33,7 @@ ArrayRef<Operator> penstock::onnx::getOperators() {
 #define PENSTOCK_OPERATORS(family) add##family(table);
 #include "Operators.def"
     llvm::sort(table.entries, [](const Operator &a, const Operator &b) {
-      return keyOf(a) < keyOf(b);
+      return getKey(a) < getKey(b);
     });
     return table;
   }();
@@ -47,7 +47,7 @@ const Operator *penstock::onnx::lookupOperator(StringRef domain, StringRef type,
   const Operator *next =
       llvm::upper_bound(entries, std::tuple(domain, type, opset),
                         [](const auto &key, const Operator &entry) {
-                          return key < keyOf(entry);
+                          return key < getKey(entry);
                         });
   if (next == entries.begin())
     return nullptr;

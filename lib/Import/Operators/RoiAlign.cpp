@@ -120,14 +120,14 @@ Taps RoiAlign::getTaps(Emitter &emitter, Value regions, int64_t axis,
     taps.positions.push_back(emitter.elementwise(
         positions, place, [&](Emitter &inside, ArrayRef<Value> scalars) {
           Value position =
-              floorOf(inside, clampPlace(inside, scalars[0], 0, last));
+              emitFloor(inside, clampPlace(inside, scalars[0], 0, last));
           return clampIndex(
               inside, inside.add(position, inside.scalar(type, i)), 0, last);
         }));
     taps.weights.push_back(emitter.elementwise(
         places, place, [&](Emitter &inside, ArrayRef<Value> scalars) {
           Value held = clampPlace(inside, scalars[0], 0, last);
-          Value part = inside.sub(held, floorOf(inside, held));
+          Value part = inside.sub(held, emitFloor(inside, held));
           Value weight =
               i == 1 ? part : inside.sub(inside.scalar(type, 1), part);
           // A sample that is further away than one element counts as zero.

@@ -40,7 +40,7 @@ static std::vector<Order> generateChimera(const Problem &problem) {
     std::vector<int> runs;
     for (auto [slot, task] : slots)
       runs.push_back(task);
-    orders.push_back(orderOf(problem, d, runs));
+    orders.push_back(buildOrder(problem, d, runs));
   }
   return orders;
 }

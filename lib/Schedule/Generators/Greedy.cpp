@@ -23,19 +23,19 @@ Greedy::Greedy(const Problem &problem, Clock clock)
       transfer(clock == Clock::Unit ? 0 : problem.times.transfer),
       turns(problem.model.tasks.size(), -1), ends(problem.model.tasks.size()) {
   for (size_t task = 0; task < problem.model.tasks.size(); ++task) {
-    char letter = problem.letterOf(task);
-    durations.push_back(clock == Clock::Problem ? problem.timeOf(task)
+    char letter = problem.getLetter(task);
+    durations.push_back(clock == Clock::Problem ? problem.getTime(task)
                         : letter == 'U'         ? 0
                         : letter == 'B'         ? 2
                                                 : 1);
     devices.push_back(
-        problem.model.stages[problem.stageOf(task)].devices.front());
+        problem.model.stages[problem.getStage(task)].devices.front());
     if (letter != 'U')
       work[devices.back()] += double(problem.microbatches) * durations.back();
   }
 }
 
-double Greedy::startOf(int task) const {
+double Greedy::getStart(int task) const {
   int64_t number = done(task);
   if (number == problem.microbatches)
     return kNever;

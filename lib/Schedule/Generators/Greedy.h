@@ -34,16 +34,16 @@ public:
 
   /// The earliest start of a task's next run; never if what it takes has not
   /// been scheduled, or when it is done.
-  double startOf(int task) const;
-  Choice choose(int task) const { return {task, startOf(task)}; }
+  double getStart(int task) const;
+  Choice choose(int task) const { return {task, getStart(task)}; }
   /// When the device is free.
-  double timeOf(int device) const { return times[device]; }
+  double getTime(int device) const { return times[device]; }
   int64_t done(int task) const { return ends[task].size(); }
   /// How long it waited since its first run; the most that any did.
-  double idleOf(int device) const { return idle[device]; }
+  double getIdle(int device) const { return idle[device]; }
   double mostIdle() const { return longestIdle; }
   /// Which of two tasks of one device ran later; the second if neither did.
-  int laterOf(int first, int second) const {
+  int getLater(int first, int second) const {
     return turns[first] > turns[second] ? first : second;
   }
   /// The longest time of a device, from its first start to its last end.

@@ -38,7 +38,7 @@ runWaves(const Problem &problem, const Knobs &knobs, double &makespan) {
   Greedy greedy(problem, Greedy::Clock::Unit);
   std::vector<SmallVector<int, 2>> stages;
   for (int device = 0; device < problem.devices; ++device)
-    stages.push_back(problem.stagesOf(device));
+    stages.push_back(problem.getStages(device));
   int first = problem.task('F', 0), last = problem.task('B', 0);
   greedy.run([&](int device) {
     Greedy::Choice best;
@@ -64,7 +64,7 @@ runWaves(const Problem &problem, const Knobs &knobs, double &makespan) {
   });
   makespan = 0;
   for (int device = 0; device < problem.devices; ++device)
-    makespan = std::max(makespan, greedy.timeOf(device));
+    makespan = std::max(makespan, greedy.getTime(device));
   return greedy.runs;
 }
 
@@ -86,7 +86,7 @@ static std::vector<Order> generateWaves(const Problem &problem) {
   std::vector<std::vector<int>> runs = runWaves(problem, best, makespan);
   std::vector<Order> orders;
   for (int i = 0; i < problem.devices; ++i)
-    orders.push_back(orderOf(problem, i, runs[i]));
+    orders.push_back(buildOrder(problem, i, runs[i]));
   return orders;
 }
 

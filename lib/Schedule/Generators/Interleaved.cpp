@@ -17,7 +17,7 @@
 
 namespace penstock::schedule {
 
-static int chunksOf(const ScheduleSpec &spec) {
+static int getChunks(const ScheduleSpec &spec) {
   return static_cast<int>(spec.get("chunks"));
 }
 
@@ -93,12 +93,12 @@ static constexpr SpecKey kParameters[] = {
 const Family kInterleaved = {{"interleaved", kParameters},
                              Placement::Loop,
                              false,
-                             chunksOf,
+                             getChunks,
                              refuseInterleaved,
                              generateInterleaved};
 
 const Family kLoopedBreadthFirst = {
-    {"looped-bfs", kParameters}, Placement::Loop, false, chunksOf, nullptr,
+    {"looped-bfs", kParameters}, Placement::Loop, false, getChunks, nullptr,
     generateBreadthFirst};
 
 } // namespace penstock::schedule

@@ -53,7 +53,7 @@ static std::string refuseManyForwards(const Problem &problem) {
   if (ahead > most)
     return "schedule nf1b on " + std::to_string(problem.devices) +
            (problem.devices == 1 ? " device" : " devices") +
-           " runs forwards at most " + countOf(most, "update") +
+           " runs forwards at most " + formatCount(most, "update") +
            " ahead, not " + std::to_string(ahead) + ": use " +
            (most > 0 ? "ahead=" + std::to_string(most) + " or leave it out"
                      : "it without ahead");

@@ -65,11 +65,11 @@ Placement ScheduleSpec::placement() const { return getFamily().placement; }
 
 bool ScheduleSpec::flushes() const { return getFamily().flushes; }
 
-int ScheduleSpec::deviceOf(int stage, int devices, int replica) const {
-  return schedule::deviceOf(getFamily().placement, stage, devices, replica);
+int ScheduleSpec::getDevice(int stage, int devices, int replica) const {
+  return schedule::getDevice(getFamily().placement, stage, devices, replica);
 }
 
-int deviceOf(Placement placement, int chunk, int devices, int replica) {
+int getDevice(Placement placement, int chunk, int devices, int replica) {
   int place = chunk % devices;
   switch (placement) {
   case Placement::Line:
@@ -136,11 +136,11 @@ void appendLoop(Order &order, Loop loop) {
 }
 
 void appendUpdates(const Problem &problem, Order &order) {
-  for (int stage : problem.stagesOf(order.device))
+  for (int stage : problem.getStages(order.device))
     append(order.loops.front(), problem.task('U', stage));
 }
 
-Order orderOf(const Problem &problem, int device, ArrayRef<int> runs) {
+Order buildOrder(const Problem &problem, int device, ArrayRef<int> runs) {
   Order order = openOrder(device, LoopKind::Updates);
   Loop written;
   append(written, runs);

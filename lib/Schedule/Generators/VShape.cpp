@@ -45,7 +45,7 @@ public:
     runs.push_back(task);
     return true;
   }
-  int64_t leftOf(char letter, int chunk) const {
+  int64_t countLeft(char letter, int chunk) const {
     return left[problem.task(letter, stages[chunk])];
   }
 
@@ -76,11 +76,11 @@ static std::vector<int> writeZeroBubbleV(const Problem &problem, int i) {
   }
   // Until all forwards are done.
   for (int n = 0; n < p - 1 - i; ++n)
-    if (writer.leftOf('F', 1) > 0)
+    if (writer.countLeft('F', 1) > 0)
       addGroup(1);
-  while (writer.leftOf('F', 0) > 0 || writer.leftOf('F', 1) > 0) {
+  while (writer.countLeft('F', 0) > 0 || writer.countLeft('F', 1) > 0) {
     addGroup(1);
-    if (writer.leftOf('F', 0) > 0 || writer.leftOf('F', 1) > 0)
+    if (writer.countLeft('F', 0) > 0 || writer.countLeft('F', 1) > 0)
       addGroup(0);
   }
   return writer.runs;
@@ -112,7 +112,7 @@ static std::vector<Order> generateZeroBubbleV(const Problem &problem) {
   });
   std::vector<Order> orders;
   for (int i = 0; i < problem.devices; ++i)
-    orders.push_back(orderOf(problem, i, greedy.runs[i]));
+    orders.push_back(buildOrder(problem, i, greedy.runs[i]));
   return orders;
 }
 
@@ -143,11 +143,11 @@ generateBlocks(const Problem &problem,
       }
       now = slot + 1;
       runs.push_back(task);
-      if (problem.letterOf(task) == 'I')
-        weights.push_back(problem.task('W', problem.stageOf(task)));
+      if (problem.getLetter(task) == 'I')
+        weights.push_back(problem.task('W', problem.getStage(task)));
     }
     runs.insert(runs.end(), weights.begin(), weights.end());
-    orders.push_back(orderOf(problem, i, runs));
+    orders.push_back(buildOrder(problem, i, runs));
   }
   return orders;
 }
@@ -215,7 +215,7 @@ static std::vector<Order> generateDualPipe(const Problem &problem) {
     });
     times(p - r - 1, [&](int64_t) { weight(), input(0); });
     times(r + 1, [&](int64_t) { weight(); });
-    orders.push_back(orderOf(problem, r, writer.runs));
+    orders.push_back(buildOrder(problem, r, writer.runs));
   }
   return orders;
 }

@@ -77,7 +77,7 @@ std::vector<double> Stretching::cuts(int device) const {
   // Backwards are what all devices keep step with.
   std::vector<double> ends;
   for (const Interval &run : simulation.runs[device])
-    if (trial.letterOf(run.task) == 'I')
+    if (trial.getLetter(run.task) == 'I')
       ends.push_back(run.end);
   constexpr size_t kMost = 16;
   size_t step = std::max<size_t>(1, ends.size() / kMost);
@@ -124,7 +124,7 @@ std::vector<std::vector<int>> Stretching::stretch(const Way &way,
 
 Way Stretching::find(int64_t more) const {
   int busiest = trial.busiestDevice();
-  double load = double(more) * trial.loadOf(busiest);
+  double load = double(more) * trial.getLoad(busiest);
   Problem longer = trial.withMicrobatches(trial.microbatches + more);
 
   // Where it takes as long as in the trial, there is nothing better.
@@ -225,10 +225,10 @@ WarmUp Search::warmUp(const Knobs &knobs) const {
   double arrival = 0;
   for (int i = 0; i < p; ++i) {
     starts[i] = arrival + (i ? transfer : 0);
-    arrival = starts[i] + problem.timeOf(problem.task('F', i));
+    arrival = starts[i] + problem.getTime(problem.task('F', i));
   }
   for (int i = p - 1; i >= 0; --i) {
-    double forward = problem.timeOf(problem.task('F', i));
+    double forward = problem.getTime(problem.task('F', i));
     double fit =
         forward > 0 ? (arrival - starts[i]) / forward + 1e-9 : double(most);
     auto count = static_cast<int64_t>(std::clamp(fit, 1.0, double(most)));
@@ -239,7 +239,7 @@ WarmUp Search::warmUp(const Knobs &knobs) const {
     result.longest =
         std::max(result.longest, arrival - (starts[i] + count * forward));
     arrival = std::max(arrival, starts[i] + count * forward) +
-              problem.timeOf(problem.task('I', i)) + transfer;
+              problem.getTime(problem.task('I', i)) + transfer;
   }
   for (int i = 1; i < p; ++i)
     counts[i] = std::min(counts[i], counts[i - 1]);
@@ -257,10 +257,10 @@ bool Search::schedule(Greedy &greedy, const Knobs &knobs, const WarmUp &warmUp,
       return greedy.choose(f);
     if (backward == 0)
       return greedy.choose(b);
-    double now = greedy.timeOf(i);
+    double now = greedy.getTime(i);
     auto mayWait = [&](double until) {
       return knobs.patient &&
-             greedy.idleOf(i) + until - now <=
+             greedy.getIdle(i) + until - now <=
                  std::max(greedy.mostIdle(), warmUp.longest) + 1e-9;
     };
 
@@ -268,7 +268,7 @@ bool Search::schedule(Greedy &greedy, const Knobs &knobs, const WarmUp &warmUp,
     Greedy::Choice next = greedy.choose(b), other = greedy.choose(f);
     double held = double(forward - backward) + problem.weightMemory * pending;
     bool full = held + 1 > limit + 1e-9;
-    bool backwardsTurn = greedy.laterOf(f, b) == f;
+    bool backwardsTurn = greedy.getLater(f, b) == f;
     if (full || (backwardsTurn && other.start < next.start &&
                  next.start != Greedy::kNever && mayWait(next.start)))
       other = {};
@@ -279,7 +279,7 @@ bool Search::schedule(Greedy &greedy, const Knobs &knobs, const WarmUp &warmUp,
     // 2. A gap? Room to make? Then a weight gradient.
     if (pending == 0 || next.start <= now + 1e-9)
       return next;
-    bool fits = next.start - now >= problem.timeOf(w);
+    bool fits = next.start - now >= problem.getTime(w);
     bool makesRoom = full && problem.weightMemory > 0;
     if (fits || makesRoom || !mayWait(next.start))
       return greedy.choose(w);
@@ -288,11 +288,11 @@ bool Search::schedule(Greedy &greedy, const Knobs &knobs, const WarmUp &warmUp,
   return greedy.run(rule, most);
 }
 
-static std::vector<Order> ordersOf(const Problem &problem,
-                                   ArrayRef<std::vector<int>> runs) {
+static std::vector<Order> buildOrders(const Problem &problem,
+                                      ArrayRef<std::vector<int>> runs) {
   std::vector<Order> orders;
   for (int i = 0; i < problem.devices; ++i)
-    orders.push_back(orderOf(problem, i, runs[i]));
+    orders.push_back(buildOrder(problem, i, runs[i]));
   return orders;
 }
 
@@ -337,7 +337,7 @@ static std::vector<Order> generateAuto(const Problem &problem) {
   // 1. The search, on as many microbatches as make up for fill and drain,
   // stretched; on twice as many where there it leaves the busiest device idle.
   double ideal =
-      problem.loadOf(problem.busiestDevice()) * double(problem.microbatches);
+      problem.getLoad(problem.busiestDevice()) * double(problem.microbatches);
   constexpr int64_t kMost = 1 << 14;
   for (int64_t perDevice : {4, 8}) {
     int64_t count = perDevice * problem.devices;
@@ -347,7 +347,7 @@ static std::vector<Order> generateAuto(const Problem &problem) {
         problem.withMicrobatches(std::min(problem.microbatches, count));
     std::vector<std::vector<int>> runs = searchRuns(trial);
     int64_t more = problem.microbatches - trial.microbatches;
-    consider(ordersOf(problem, more ? stretch(trial, runs, more) : runs));
+    consider(buildOrders(problem, more ? stretch(trial, runs, more) : runs));
     if (more == 0 || least.makespan <= ideal * (1 + 1e-9))
       break;
   }

@@ -77,7 +77,7 @@ private:
   }
   /// Returns the node of a microbatch of a round; of an action once per update,
   /// the node of a replica.
-  int nodeOf(int task, int64_t number) const {
+  int getNode(int task, int64_t number) const {
     return firstNodes[task] + int(number);
   }
 
@@ -146,7 +146,7 @@ bool RoundPlacement::unroll(Order &order) {
         return false;
       loop.entries.push_back(
           {item,
-           nodeOf(item.id, (once ? 0 : local * loop.width) + loop.index)});
+           getNode(item.id, (once ? 0 : local * loop.width) + loop.index)});
     }
     loops.push_back(std::move(loop));
     return true;
@@ -158,14 +158,14 @@ bool RoundPlacement::unroll(Order &order) {
           return false;
         item.every = perUpdate / loop.slots;
         if (slot + 1 == loop.slots)
-          loop.entries.push_back({item, nodeOf(item.id, loop.index)});
+          loop.entries.push_back({item, getNode(item.id, loop.index)});
         continue;
       }
       int64_t n = slot + item.ahead;
       item.ahead = llvm::divideFloorSigned(n, loop.slots);
       int64_t local = n - item.ahead * loop.slots;
       loop.entries.push_back(
-          {item, nodeOf(item.id, local * loop.width + loop.index)});
+          {item, getNode(item.id, local * loop.width + loop.index)});
     }
   loops.push_back(std::move(loop));
   return true;
@@ -185,8 +185,8 @@ void RoundPlacement::addEdges() {
     if (!channel.isSource() && !channel.isSink() &&
         !model.tasks[channel.producer].perUpdate())
       for (int64_t k = 0; k < round; ++k)
-        edges.push_back({nodeOf(channel.producer, k),
-                         nodeOf(channel.consumer, k),
+        edges.push_back({getNode(channel.producer, k),
+                         getNode(channel.consumer, k),
                          duration(channel.producer), 0});
   // 3. What is summed has been made, by all.
   auto forAll = [&](int task, function_ref<void(int)> visit) {
@@ -233,7 +233,7 @@ void RoundPlacement::findTransferTimes() {
       continue;
     std::vector<int64_t> &list = times[id];
     for (int64_t k = 0; k < round; ++k)
-      list.push_back(found.starts[nodeOf(channel.producer, k)] +
+      list.push_back(found.starts[getNode(channel.producer, k)] +
                      duration(channel.producer));
     int64_t width =
         model.stages[model.tasks[channel.consumer].stage].devices.size();

@@ -52,7 +52,7 @@ static size_t lastBefore(ArrayRef<Interval> runs, double time) {
 /// that it is sent from. With several senders, one may be ahead of another;
 /// their common receiver takes messages in order all the same.
 static std::vector<std::vector<double>>
-timesOf(const Model &model, ArrayRef<std::vector<double>> ends) {
+computeTimes(const Model &model, ArrayRef<std::vector<double>> ends) {
   std::vector<std::vector<double>> times(model.channels.size());
   for (auto [id, channel] : llvm::enumerate(model.channels)) {
     if (!channel.hasPeer())
@@ -93,12 +93,11 @@ static void addSums(const Model &model, const Tables &tables,
   }
 }
 
-static std::vector<Transfer> transfersOf(const Model &model,
-                                         const Tables &tables,
-                                         const Dataflow &flow,
-                                         ArrayRef<std::vector<double>> ends,
-                                         ArrayRef<std::vector<double>> times,
-                                         ArrayRef<int64_t> rank, int device) {
+static std::vector<Transfer>
+collectTransfers(const Model &model, const Tables &tables, const Dataflow &flow,
+                 ArrayRef<std::vector<double>> ends,
+                 ArrayRef<std::vector<double>> times, ArrayRef<int64_t> rank,
+                 int device) {
   ArrayRef<Interval> runs = flow.runs[device];
   std::vector<Transfer> transfers;
   for (auto [index, run] : llvm::enumerate(runs)) {
@@ -127,7 +126,7 @@ static std::vector<Transfer> transfersOf(const Model &model,
   return transfers;
 }
 
-static Item itemOf(EventKind kind, int id) {
+static Item makeItem(EventKind kind, int id) {
   Item item;
   item.kind = kind;
   item.id = id;
@@ -136,8 +135,8 @@ static Item itemOf(EventKind kind, int id) {
 
 /// One update of a device, runs and transfers. Data come one microbatch ahead,
 /// results leave at once.
-static std::vector<Item> itemsOf(const Model &model, ArrayRef<Interval> runs,
-                                 ArrayRef<Transfer> transfers) {
+static std::vector<Item> makeItems(const Model &model, ArrayRef<Interval> runs,
+                                   ArrayRef<Transfer> transfers) {
   std::vector<Item> items;
   std::vector<int64_t> left(model.tasks.size());
   for (const Interval &run : runs)
@@ -146,7 +145,7 @@ static std::vector<Item> itemsOf(const Model &model, ArrayRef<Interval> runs,
   const Transfer *next = transfers.begin();
   for (size_t index = 0; index <= runs.size(); ++index) {
     for (; next != transfers.end() && next->position == index; ++next)
-      items.push_back(itemOf(next->kind, next->id));
+      items.push_back(makeItem(next->kind, next->id));
     if (index == runs.size())
       break;
     const Interval &run = runs[index];
@@ -157,11 +156,11 @@ static std::vector<Item> itemsOf(const Model &model, ArrayRef<Interval> runs,
     for (int channel : task.takes)
       if (model.channels[channel].isSource())
         for (int64_t k = 0; k < fetched; ++k)
-          items.push_back(itemOf(EventKind::Recv, channel));
-    items.push_back(itemOf(EventKind::Run, run.task));
+          items.push_back(makeItem(EventKind::Recv, channel));
+    items.push_back(makeItem(EventKind::Run, run.task));
     for (int channel : task.puts)
       if (model.channels[channel].isSink())
-        items.push_back(itemOf(EventKind::Send, channel));
+        items.push_back(makeItem(EventKind::Send, channel));
   }
   return items;
 }
@@ -198,17 +197,17 @@ std::optional<std::string> placeTransfersByTime(const Model &model,
   for (ArrayRef<Interval> runs : result.runs)
     for (const Interval &run : runs)
       ends[run.task][run.number] = run.end;
-  std::vector<std::vector<double>> times = timesOf(model, ends);
+  std::vector<std::vector<double>> times = computeTimes(model, ends);
   Tables tables(model);
   for (Order &order : orders) {
     if (order.loops.empty())
       continue;
-    std::vector<Transfer> transfers =
-        transfersOf(model, tables, result, ends, times, rank, order.device);
+    std::vector<Transfer> transfers = collectTransfers(
+        model, tables, result, ends, times, rank, order.device);
     order.loops.resize(1);
     order.loops.front().items.clear();
     appendCompressed(order,
-                     itemsOf(model, result.runs[order.device], transfers));
+                     makeItems(model, result.runs[order.device], transfers));
   }
   return std::nullopt;
 }

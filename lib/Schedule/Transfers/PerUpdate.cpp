@@ -26,9 +26,9 @@ namespace penstock::schedule {
 /// have them in the sequence of the dataflow, and none of a microbatch in
 /// between, so that nothing can wait in a circle. What stands there already
 /// stays.
-static void placeTransfersOf(llvm::function_ref<bool(const Task &)> isWanted,
-                             const Model &model, ArrayRef<int64_t> rank,
-                             Loop &loop) {
+static void placeTransfersWhere(llvm::function_ref<bool(const Task &)> isWanted,
+                                const Model &model, ArrayRef<int64_t> rank,
+                                Loop &loop) {
   auto inSequence = [&](ArrayRef<int> channels) {
     SmallVector<int> result;
     for (int channel : channels)
@@ -137,23 +137,23 @@ static void placeSums(const Model &model, const Tables &tables, Order &order) {
   loop.items = std::move(items);
 }
 
-static void placeTransfersOf(llvm::function_ref<bool(const Task &)> isWanted,
-                             const Model &model, ArrayRef<int64_t> rank,
-                             std::vector<Order> &orders) {
+static void placeTransfersWhere(llvm::function_ref<bool(const Task &)> isWanted,
+                                const Model &model, ArrayRef<int64_t> rank,
+                                std::vector<Order> &orders) {
   for (Order &order : orders)
     if (!order.loops.empty() && order.loops.front().kind == LoopKind::Updates)
-      placeTransfersOf(isWanted, model, rank, order.loops.front());
+      placeTransfersWhere(isWanted, model, rank, order.loops.front());
 }
 
 void placeUpdateTransfers(const Model &model, ArrayRef<int64_t> rank,
                           std::vector<Order> &orders) {
-  placeTransfersOf([](const Task &task) { return task.perUpdate(); }, model,
-                   rank, orders);
+  placeTransfersWhere([](const Task &task) { return task.perUpdate(); }, model,
+                      rank, orders);
 }
 
 void placeTransfersOutsideOfLoops(const Model &model, ArrayRef<int64_t> rank,
                                   std::vector<Order> &orders) {
-  placeTransfersOf([](const Task &) { return true; }, model, rank, orders);
+  placeTransfersWhere([](const Task &) { return true; }, model, rank, orders);
 }
 
 /// Those of pushes behind them; a wave that this device folds may arrive when

@@ -23,7 +23,7 @@ using namespace llvm;
 
 namespace penstock::schedule {
 
-int distanceOf(const Model &model, const Channel &channel) {
+int getDistance(const Model &model, const Channel &channel) {
   return std::abs(senderStage(model, channel) - receiverStage(model, channel));
 }
 
@@ -31,7 +31,7 @@ bool isNearest(const Model &model, int channel) {
   const Channel &own = model.channels[channel];
   auto isNoNearer = [&](int other) {
     const Channel &it = model.channels[other];
-    return !it.hasPeer() || distanceOf(model, it) >= distanceOf(model, own);
+    return !it.hasPeer() || getDistance(model, it) >= getDistance(model, own);
   };
   return llvm::all_of(model.tasks[own.producer].puts, isNoNearer) &&
          llvm::all_of(model.tasks[own.consumer].takes, isNoNearer);
@@ -171,7 +171,7 @@ bool FarPlacement::stepTransfer(Row &row) {
   if (!send || send->kind != EventKind::Send ||
       !isDone(EventKind::Run, model.channels[send->id].producer, send->number))
     return false;
-  int receiver = receiverOf(model, model.channels[send->id], send->number);
+  int receiver = getReceiver(model, model.channels[send->id], send->number);
   Step *recv = findHead(rows[receiver]);
   if (!recv || recv->kind != EventKind::Recv || recv->id != send->id ||
       recv->number != send->number || !mayPass(row) || !mayPass(rows[receiver]))
@@ -210,8 +210,8 @@ Message FarPlacement::getMessage(int id, int64_t number) {
   };
   Message message{id,
                   number,
-                  senderOf(model, channel, number),
-                  receiverOf(model, channel, number),
+                  getSender(model, channel, number),
+                  getReceiver(model, channel, number),
                   0,
                   0,
                   0,
@@ -265,7 +265,7 @@ void FarPlacement::insert() {
   llvm::sort(messages, [&](const Message &a, const Message &b) {
     auto key = [&](const Message &message) {
       return std::tuple(message.time,
-                        distanceOf(model, model.channels[message.channel]),
+                        getDistance(model, model.channels[message.channel]),
                         message.number, message.channel);
     };
     return key(a) < key(b);

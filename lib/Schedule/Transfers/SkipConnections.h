@@ -20,7 +20,7 @@ namespace penstock::schedule {
 bool isNearest(const Model &model, int channel);
 
 /// How far apart the stages at the ends of a channel are.
-int distanceOf(const Model &model, const Channel &channel);
+int getDistance(const Model &model, const Channel &channel);
 
 /// Adds the transfers of these channels to rows, by device, that have all
 /// others: where the rows get to them when they are carried out, each right

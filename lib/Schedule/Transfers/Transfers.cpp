@@ -199,7 +199,7 @@ void Placement::placeLoop(const PhaseLoop &at) {
     entries.push_back({item, times.starts[nodes[item.id]], /*fetchAhead=*/1});
   ModuloLoop placed(model, entries, times.period, /*messages=*/1);
   // One message of each; it moves when the run ends that it is sent from.
-  auto timeOf = [&](int channel) {
+  auto getTime = [&](int channel) {
     int producer = model.channels[channel].producer;
     return times.starts[nodes[producer]] + duration(producer);
   };
@@ -207,10 +207,10 @@ void Placement::placeLoop(const PhaseLoop &at) {
     const Task &task = model.tasks[item.id];
     for (int channel : task.puts)
       if (model.channels[channel].hasPeer())
-        placed.addSend(index, channel, timeOf(channel), rank[item.id], 0);
+        placed.addSend(index, channel, getTime(channel), rank[item.id], 0);
     for (int channel : task.takes)
       if (model.channels[channel].hasPeer())
-        placed.addRecv(channel, timeOf(channel),
+        placed.addRecv(channel, getTime(channel),
                        rank[model.channels[channel].producer], 0);
   }
   loop.items = placed.write();

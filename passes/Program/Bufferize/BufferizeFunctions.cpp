@@ -93,7 +93,7 @@ static void registerNnBufferization(DialectRegistry &registry) {
 // What is copied is what the op reads or writes: products and gradients of
 // weights add to their destinations, other convolutions overwrite theirs.
 
-static Value destinationOf(const nn::Convolution &conv) {
+static Value getDestination(const nn::Convolution &conv) {
   switch (conv.kind) {
   case nn::Convolution::Forward:
     return conv.output;
@@ -158,7 +158,7 @@ static bool isProduct(linalg::ContractOp contract, bool dense) {
 static void makeOperandsDense(func::FuncOp function) {
   function.walk([](Operation *op) {
     if (std::optional<nn::Convolution> conv = nn::Convolution::match(op))
-      return makeDense(op, destinationOf(*conv),
+      return makeDense(op, getDestination(*conv),
                        conv->kind == nn::Convolution::WeightGrad);
     auto contract = dyn_cast<linalg::ContractOp>(op);
     if (contract && llvm::any_of(contract->getOperands(), isPart) &&

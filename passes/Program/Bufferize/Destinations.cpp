@@ -56,7 +56,7 @@ bool isBufferShared(OpOperand &use, const bufferization::AnalysisState &state) {
   });
 }
 
-Value copyOf(OpBuilder &builder, Location loc, Value value) {
+Value emitCopy(OpBuilder &builder, Location loc, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   Value own = tensor::EmptyOp::create(builder, loc, type.getShape(),
                                       type.getElementType());
@@ -198,7 +198,7 @@ void assemble(func::FuncOp kernel, const Assembly &assembly) {
         part.getMixedStrides());
     Value source = part.getSource();
     if (isBufferShared(part.getSourceMutable(), state))
-      source = copyOf(end, loc, source);
+      source = emitCopy(end, loc, source);
     auto written = bufferization::MaterializeInDestinationOp::create(
         end, loc, Type(), source, view);
     written.setRestrict(true);
@@ -252,7 +252,7 @@ void separateResults(func::FuncOp kernel) {
             isa<tensor::EmptyOp, linalg::FillOp, tensor::InsertSliceOp>(
                 producer);
         use.set(isCheap ? builder.clone(*producer)->getResult(0)
-                        : copyOf(builder, result.getLoc(), use.get()));
+                        : emitCopy(builder, result.getLoc(), use.get()));
       }
       values.push_back(use.get());
     }

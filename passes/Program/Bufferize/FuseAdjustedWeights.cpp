@@ -127,7 +127,7 @@ static Value isDueFrom(func::CallOp update, int64_t from) {
 
 FailureOr<Adjustment> FuseAdjustedWeightsPass::describe(Operation *op,
                                                         func::CallOp update) {
-  auto resultOf = [&](Value value) -> std::optional<unsigned> {
+  auto findResult = [&](Value value) -> std::optional<unsigned> {
     if (value.getDefiningOp() != update)
       return std::nullopt;
     return cast<OpResult>(value).getResultNumber();
@@ -138,7 +138,7 @@ FailureOr<Adjustment> FuseAdjustedWeightsPass::describe(Operation *op,
   };
   Adjustment result;
   result.op = op;
-  result.weight = *resultOf(op->getOperand(0));
+  result.weight = *findResult(op->getOperand(0));
   if (auto blend = dyn_cast<BlendOp>(op)) {
     result.older = blend.getOlder();
     result.scalars.push_back(blend.getSignificance());
@@ -154,7 +154,7 @@ FailureOr<Adjustment> FuseAdjustedWeightsPass::describe(Operation *op,
     result.factor = predict.getSteps().convertToDouble();
     result.scalars.push_back(predict.getRate());
   }
-  if (std::optional<unsigned> number = resultOf(other)) {
+  if (std::optional<unsigned> number = findResult(other)) {
     result.other = *number;
     return result;
   }
@@ -170,7 +170,7 @@ FailureOr<Adjustment> FuseAdjustedWeightsPass::describe(Operation *op,
       result.scalars.push_back(operand);
       continue;
     }
-    std::optional<unsigned> number = resultOf(operand);
+    std::optional<unsigned> number = findResult(operand);
     if (!number || operand.getType() != update.getResult(*number).getType())
       return fail();
     result.inputs.push_back(*number);

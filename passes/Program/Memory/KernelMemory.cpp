@@ -33,7 +33,7 @@ public:
       positions[&op] = static_cast<int64_t>(position);
   }
 
-  int64_t positionOf(Operation *op) const {
+  int64_t getPosition(Operation *op) const {
     return positions.lookup(entry.findAncestorOpInBlock(*op));
   }
   /// First and last op that uses a buffer or a view of it.
@@ -44,7 +44,7 @@ public:
           extend(result, first, last);
         continue;
       }
-      int64_t position = positionOf(user);
+      int64_t position = getPosition(user);
       first = std::min(first, position);
       // What else returns buffers may return this one.
       bool mayReturn =
@@ -95,7 +95,7 @@ FailureOr<KernelMemory> KernelMemory::get(func::FuncOp kernel) {
         if (plan->scratchBytes > 0) {
           LibraryCall &call = result.calls.emplace_back();
           call.op = op;
-          call.position = uses.positionOf(op);
+          call.position = uses.getPosition(op);
           call.bytes = plan->scratchBytes;
         }
         return WalkResult::advance();

@@ -13,7 +13,7 @@
 using namespace penstock::runtime;
 
 /// A tensor's sizes; weights of several groups have a dimension for them.
-static std::vector<int64_t> shapeOf(const ConvolutionCall &conv, int tensor) {
+static std::vector<int64_t> getShape(const ConvolutionCall &conv, int tensor) {
   std::vector<int64_t> shape;
   const int64_t *space = conv.kernel;
   if (tensor == Weights) {
@@ -48,21 +48,22 @@ static int64_t channelUnit(const ConvolutionCall &conv) {
   return conv.groups == 1 || isDepthwise(conv) ? kVector : 1;
 }
 
-static Range rangeOf(int64_t size, int64_t unit, int64_t parts, int64_t index) {
+static Range getRange(int64_t size, int64_t unit, int64_t parts,
+                      int64_t index) {
   int64_t units = (size + unit - 1) / unit;
   return {units * index / parts * unit,
           std::min(size, units * (index + 1) / parts * unit)};
 }
 
-Range ConvolutionDivision::samplesOf(const ConvolutionCall &conv,
-                                     int64_t index) const {
-  return rangeOf(conv.batch, 1, samples, index / channels);
+Range ConvolutionDivision::getSamples(const ConvolutionCall &conv,
+                                      int64_t index) const {
+  return getRange(conv.batch, 1, samples, index / channels);
 }
 
-Range ConvolutionDivision::channelsOf(const ConvolutionCall &conv,
-                                      int64_t index) const {
-  return rangeOf(channelsToDivide(conv), channelUnit(conv), channels,
-                 index % channels);
+Range ConvolutionDivision::getChannels(const ConvolutionCall &conv,
+                                       int64_t index) const {
+  return getRange(channelsToDivide(conv), channelUnit(conv), channels,
+                  index % channels);
 }
 
 ConvolutionDivision
@@ -106,7 +107,7 @@ penstock::runtime::divideConvolution(const ConvolutionCall &conv) {
 
 bool ConvolutionSlice::cut(const ConvolutionCall &conv, int tensor,
                            Range samples, Range channels) {
-  std::vector<int64_t> shape = shapeOf(conv, tensor);
+  std::vector<int64_t> shape = getShape(conv, tensor);
   dnnl_dims_t dims, strides;
   int rank = static_cast<int>(shape.size());
   for (int64_t i = rank, stride = 1; i-- > 0; stride *= shape[i]) {

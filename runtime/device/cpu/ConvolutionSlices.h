@@ -40,8 +40,8 @@ struct ConvolutionDivision {
   int64_t samples = 1, channels = 1;
 
   int64_t count() const { return samples * channels; }
-  Range samplesOf(const ConvolutionCall &conv, int64_t index) const;
-  Range channelsOf(const ConvolutionCall &conv, int64_t index) const;
+  Range getSamples(const ConvolutionCall &conv, int64_t index) const;
+  Range getChannels(const ConvolutionCall &conv, int64_t index) const;
 };
 
 ConvolutionDivision divideConvolution(const ConvolutionCall &conv);

@@ -33,9 +33,9 @@ void Panels::pack(int64_t part, const float *from, const int64_t *strides,
                   float *to) const {
   int64_t panel = part % count(), row = part / count() * kPackedRows;
   int64_t end = std::min(row + kPackedRows, rows);
-  int64_t column = panel * width, count = endOf(panel) - column;
+  int64_t column = panel * width, count = getEnd(panel) - column;
   from += row * strides[0] + column * strides[1];
-  to += placeOf(row, column);
+  to += getOffset(row, column);
   copyByRows(from, strides, end - row, count, to, stride);
 }
 

@@ -33,15 +33,15 @@ struct Panels {
   int64_t count() const;
   int64_t floats() const { return count() * rows * stride; }
   /// The panel of a column, and the column behind it.
-  int64_t panelOf(int64_t column) const {
+  int64_t getPanel(int64_t column) const {
     return std::min(column / width, count() - 1);
   }
-  int64_t endOf(int64_t panel) const {
+  int64_t getEnd(int64_t panel) const {
     return panel + 1 == count() ? columns : (panel + 1) * width;
   }
   /// In floats.
-  int64_t placeOf(int64_t row, int64_t column) const {
-    int64_t panel = panelOf(column);
+  int64_t getOffset(int64_t row, int64_t column) const {
+    int64_t panel = getPanel(column);
     return (panel * rows + row) * stride + column - panel * width;
   }
 

@@ -42,7 +42,7 @@ int64_t PartedConvolution::State::sliceCount(int tensor) const {
          (hasChannels ? division.channels : 1);
 }
 
-int64_t PartedConvolution::State::sliceOf(int tensor, int64_t part) const {
+int64_t PartedConvolution::State::getSlice(int tensor, int64_t part) const {
   int64_t count = sliceCount(tensor);
   if (count == division.count())
     return part;
@@ -58,10 +58,10 @@ bool PartedConvolution::State::cutSlices() {
   parts.resize(division.count());
   for (int64_t i = 0; i < division.count(); ++i)
     for (int tensor : {Input, Weights, Output}) {
-      ConvolutionSlice &slice = slices[tensor][sliceOf(tensor, i)];
+      ConvolutionSlice &slice = slices[tensor][getSlice(tensor, i)];
       parts[i].slices[tensor] = &slice;
-      if (!slice.cut(conv, tensor, division.samplesOf(conv, i),
-                     division.channelsOf(conv, i)))
+      if (!slice.cut(conv, tensor, division.getSamples(conv, i),
+                     division.getChannels(conv, i)))
         return false;
     }
   return true;
@@ -223,7 +223,7 @@ bool PartedConvolution::State::prepare(char *scratch) {
   WithThreads own(ownThreads());
   for (int64_t i = 0; i < division.count(); ++i) {
     ConvolutionPart &part = parts[i];
-    char *area = scratch + commonBytes + areaOf(i) * threadBytes;
+    char *area = scratch + commonBytes + getArea(i) * threadBytes;
     if (!createStream(part.stream))
       return false;
     for (int tensor : {Input, Weights, Output}) {

@@ -55,12 +55,13 @@ struct PartedConvolution::State {
   bool isWhole() const {
     return conv.layout == PENSTOCK_CPU_CONV_WINOGRAD && result != Weights;
   }
-  /// The scratch areas and their threads; areaOf(i) is that of part i, where
+  /// The scratch areas and their threads; getArea(i) is that of part i, where
   /// threads have scratch of their own.
   int64_t areas() const { return std::min<int64_t>(threads, division.count()); }
   int ownThreads() const { return isWhole() ? threads : 1; }
-  int64_t areaOf(int64_t i) const {
-    return areas() < threads ? i : OneDnn::partOf(i, division.count(), threads);
+  int64_t getArea(int64_t i) const {
+    return areas() < threads ? i
+                             : OneDnn::getPart(i, division.count(), threads);
   }
   std::string plan();
   bool prepare(char *scratch);
@@ -83,7 +84,7 @@ struct PartedConvolution::State {
 private:
   int64_t sliceCount(int tensor) const;
   /// The one that a part reads or writes.
-  int64_t sliceOf(int tensor, int64_t part) const;
+  int64_t getSlice(int tensor, int64_t part) const;
   bool isShared(int tensor) const {
     return sliceCount(tensor) < division.count();
   }

@@ -177,7 +177,7 @@ void Product::State::addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
   bool arePrepacked = gemm.weights == PENSTOCK_CPU_WEIGHTS_PREPACKED;
   Panels panels(gemm);
   auto placeOfB = [&](int64_t row, int64_t column) {
-    return arePrepacked ? panels.placeOf(row, column)
+    return arePrepacked ? panels.getOffset(row, column)
                         : row * strideB[0] + column * strideB[1];
   };
   const int64_t rows = sizes[rank], columns = sizes[rank + 1],
@@ -196,7 +196,7 @@ void Product::State::addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
   auto setColumns = [&](int64_t column) {
     n = blocks.endOfColumns(column, columns) - column;
     if (arePrepacked)
-      n = std::min(n, panels.endOf(panels.panelOf(firstColumn + column)) -
+      n = std::min(n, panels.getEnd(panels.getPanel(firstColumn + column)) -
                           firstColumn - column);
   };
   auto setRows = [&](int64_t row) { m = blocks.endOfRows(row, rows) - row; };

@@ -12,9 +12,9 @@
 
 using namespace penstock::runtime;
 
-Planes TileConvolution::planesOf(const float *tensor, bool isInput,
-                                 int64_t channel,
-                                 const TileStrip &strip) const {
+Planes TileConvolution::getPlanes(const float *tensor, bool isInput,
+                                  int64_t channel,
+                                  const TileStrip &strip) const {
   const int64_t *size = isInput ? conv.input : conv.output;
   int64_t channels = isInput ? conv.input_channels : conv.output_channels;
   int64_t plane = size[0] * size[1];
@@ -31,7 +31,7 @@ void TileConvolution::transformSource(const TileStrip &strip, int64_t channel,
                                       TilePart &part) {
   const TilePoints &inputs = part.inputs;
   Planes planes =
-      planesOf(isTurned ? output : input, !isTurned, channel, strip);
+      getPlanes(isTurned ? output : input, !isTurned, channel, strip);
   planes.top = isTurned ? 2 - conv.pad_before[0] : conv.pad_before[0];
   planes.left = isTurned ? 2 - conv.pad_before[1] : conv.pad_before[1];
   transformInputs(strip, planes, at(part.spread),
@@ -68,7 +68,7 @@ void TileConvolution::transformChannels(int64_t index, TilePart &part) {
 
 void TileConvolution::transformCotangent(int64_t channel, TilePart &part) {
   int64_t row = division == TileDivision::Points ? channel : channel % block;
-  transformCotangents(strip, planesOf(output, false, channel, strip),
+  transformCotangents(strip, getPlanes(output, false, channel, strip),
                       at(part.spread),
                       at(part.products.offset) + row * part.products.columns,
                       part.products.stride());
@@ -76,7 +76,7 @@ void TileConvolution::transformCotangent(int64_t channel, TilePart &part) {
 
 void TileConvolution::transformBlock(int64_t index, TilePart &part) {
   int64_t begin = index * block, count = std::min(block, results - begin);
-  float *windows = windowsOf(index, part);
+  float *windows = getWindows(index, part);
   int64_t stride = part.windows.stride();
   if (isTurned) {
     for (int64_t s = 0; s < sources; ++s) {
@@ -109,13 +109,13 @@ void TileConvolution::computeBlock(const TileStrip &strip, int64_t index,
   if (division == TileDivision::Blocks)
     transformBlock(index, part);
   float *products = at(part.products.offset);
-  multiply(windowsOf(index, part), at(part.inputs.offset), products, part);
+  multiply(getWindows(index, part), at(part.inputs.offset), products, part);
   int64_t begin = index * block, count = std::min(block, results - begin);
   for (int64_t m = 0; m < count; ++m)
     transformOutputs(
         strip, products + m * part.products.columns, part.products.stride(),
         at(part.spread),
-        planesOf(isTurned ? input : output, isTurned, begin + m, strip));
+        getPlanes(isTurned ? input : output, isTurned, begin + m, strip));
 }
 
 void TileConvolution::computeGradients(int64_t index, TilePart &part) {
@@ -131,7 +131,7 @@ void TileConvolution::computeGradients(int64_t index, TilePart &part) {
 /// Computes a strip. The border around the planes stays zero from channel to
 /// channel.
 void TileConvolution::computeStrip(int64_t index, TilePart &part) {
-  TileStrip own = stripOf(index);
+  TileStrip own = getStrip(index);
   clearSpread(part);
   for (int64_t s = 0; s < sources; ++s)
     transformSource(own, s, part);
@@ -197,11 +197,11 @@ void TileConvolution::compute() {
                                       : &TileConvolution::computeOutputs);
   case TileDivision::Points:
     for (int64_t i = 0; i < strips; ++i) {
-      strip = stripOf(i);
+      strip = getStrip(i);
       run(parts.size(), &TileConvolution::transformShare);
       run(strip.points() / group(), &TileConvolution::addPoints);
     }
-    strip = stripOf(0);
+    strip = getStrip(0);
     return run(results, &TileConvolution::addGradients);
   }
 }

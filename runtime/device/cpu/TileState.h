@@ -86,10 +86,10 @@ private:
   float *at(uint64_t offset) const {
     return reinterpret_cast<float *>(scratch + offset);
   }
-  Planes planesOf(const float *tensor, bool isInput, int64_t channel,
-                  const TileStrip &strip) const;
+  Planes getPlanes(const float *tensor, bool isInput, int64_t channel,
+                   const TileStrip &strip) const;
   /// Strip `index` of all of them: rows, and then samples.
-  TileStrip stripOf(int64_t index) const {
+  TileStrip getStrip(int64_t index) const {
     TileStrip result = strip;
     result.firstRow = index % rowStrips * strip.rows;
     result.firstSample = index / rowStrips * strip.batch;
@@ -100,7 +100,7 @@ private:
   int64_t group() const {
     return strip.points() / (division == TileDivision::Points ? 4 : 1);
   }
-  float *windowsOf(int64_t index, const TilePart &part) const {
+  float *getWindows(int64_t index, const TilePart &part) const {
     return at(division == TileDivision::Strips
                   ? windowsOffset + index * part.windows.bytes()
                   : part.windows.offset);

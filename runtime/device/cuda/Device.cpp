@@ -66,7 +66,7 @@ private:
 };
 
 /// The event of a marker of such a device; null for none.
-Event eventOf(const std::unique_ptr<Marker> &marker) {
+Event getEvent(const std::unique_ptr<Marker> &marker) {
   return marker ? static_cast<Event>(marker->getNative(&penstock_cuda))
                 : nullptr;
 }
@@ -442,13 +442,13 @@ void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
                       uint64_t bytes, const Handover &order) {
   Gpu::Visit visit(*gpu);
   Stream stream = getStream(order);
-  if (Event ready = eventOf(order.ready)) {
-    for (Event event : {eventOf(order.free), ready})
+  if (Event ready = getEvent(order.ready)) {
+    for (Event event : {getEvent(order.free), ready})
       check(driver->cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
     check(copyOnGpu(at, *this, fromAt, static_cast<CudaDevice &>(from), bytes,
                     stream),
           "copying between GPUs");
-    check(driver->cuEventRecord(eventOf(order.done), stream), "cuEventRecord");
+    check(driver->cuEventRecord(getEvent(order.done), stream), "cuEventRecord");
   } else {
     // The bytes of another kind of device are there, or it would have a marker.
     const void *host = from.hostAddress(fromAt);
@@ -458,8 +458,8 @@ void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
       from.download(staged.data(), fromAt, bytes);
       host = staged.data();
     }
-    check(inputs.send(*driver, at, host, bytes, eventOf(order.free),
-                      eventOf(order.done), stream),
+    check(inputs.send(*driver, at, host, bytes, getEvent(order.free),
+                      getEvent(order.done), stream),
           "copying a message");
   }
 }
@@ -467,8 +467,8 @@ void CudaDevice::copy(Address at, DeviceMemory &from, Address fromAt,
 void CudaDevice::receive(Address at, const void *host, uint64_t bytes,
                          const Handover &order) {
   Gpu::Visit visit(*gpu);
-  check(inputs.send(*driver, at, host, bytes, eventOf(order.free),
-                    eventOf(order.done), input),
+  check(inputs.send(*driver, at, host, bytes, getEvent(order.free),
+                    getEvent(order.done), input),
         "copying samples");
 }
 

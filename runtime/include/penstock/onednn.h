@@ -79,7 +79,7 @@ struct OneDnn {
   void runParts(int64_t count, void *closure,
                 void (*body)(void *closure, int64_t index, int part)) const;
   /// Which of so many parts an index is in.
-  static int partOf(int64_t index, int64_t count, int parts) {
+  static int getPart(int64_t index, int64_t count, int parts) {
     return int(((index + 1) * parts - 1) / count);
   }
 

@@ -58,7 +58,7 @@ MpiSum::MpiSum(AllReduce &sum, const penstock_mpi &mpi, const Job &job, int tag)
         next = std::min(end, begin + kSumPieceBytes / size);
         peer.pieces.push_back({j, begin, next});
         if (rank == job.rank)
-          largest = std::max(largest, bytesOf(peer.pieces.back()));
+          largest = std::max(largest, getBytes(peer.pieces.back()));
       }
     }
     ++position;
@@ -92,7 +92,7 @@ uint64_t MpiSum::getBytes() const {
   return bytes;
 }
 
-uint64_t MpiSum::bytesOf(const Piece &piece) const {
+uint64_t MpiSum::getBytes(const Piece &piece) const {
   bool isDouble = description.types[piece.type].element == PENSTOCK_F64;
   return (piece.end - piece.begin) * (isDouble ? 8 : 4);
 }
@@ -109,7 +109,7 @@ char *MpiSum::at(uint32_t summand, const Piece &piece) const {
 }
 
 /// Where the sum of a piece of this process is.
-char *MpiSum::sumOf(const Piece &piece, uint64_t slot) {
+char *MpiSum::getSum(const Piece &piece, uint64_t slot) {
   return target >= 0 ? at(uint32_t(target), piece)
                      : sums.data() + slot * (sums.size() / kWindow);
 }
@@ -155,9 +155,9 @@ void MpiSum::spread(const Piece &piece, const char *result) {
   for (uint32_t k : local) {
     char *to = at(k, piece);
     if (description.resets[k] == PENSTOCK_SUM_RESETS)
-      std::memset(to, 0, bytesOf(piece));
+      std::memset(to, 0, getBytes(piece));
     else if (to != result)
-      std::memcpy(to, result, bytesOf(piece));
+      std::memcpy(to, result, getBytes(piece));
   }
 }
 
@@ -171,7 +171,7 @@ void MpiSum::addPiece(const Piece &piece, uint64_t slot) {
                          ? at(k, piece)
                          : buffer.data() + slot * (buffer.size() / kWindow));
   }
-  char *result = sumOf(piece, slot);
+  char *result = getSum(piece, slot);
   if (description.types[piece.type].element == PENSTOCK_F64)
     addElements<double>(values, result, piece.end - piece.begin);
   else
@@ -220,7 +220,7 @@ bool MpiSum::gather(int &code) {
       for (size_t i = 0; i < peer.adders.size(); ++i) {
         std::vector<char> &buffer = buffers[peer.adders[i]];
         receive(buffer.data() + slot * (buffer.size() / kWindow),
-                bytesOf(piece), peer, tag,
+                getBytes(piece), peer, tag,
                 peer.gathers[slot * peer.adders.size() + i], code);
       }
     isMoved = true;
@@ -247,7 +247,7 @@ bool MpiSum::addUp(int &code) {
     addPiece(piece, slot);
     for (Peer &peer : others)
       if (peer.wantsSum)
-        send(sumOf(piece, slot), bytesOf(piece), peer, tag + 1,
+        send(getSum(piece, slot), getBytes(piece), peer, tag + 1,
              peer.scatters[slot], code);
     ++added;
     isMoved = true;
@@ -267,7 +267,7 @@ bool MpiSum::contribute(Peer &owner, int &code) {
        ++owner.sent) {
     const Piece &piece = owner.pieces[owner.sent];
     for (size_t i = 0; i < adders; ++i)
-      send(at(self.adders[i], piece), bytesOf(piece), owner, tag,
+      send(at(self.adders[i], piece), getBytes(piece), owner, tag,
            owner.sends[owner.sent % kWindow * adders + i], code);
     isMoved = true;
   }
@@ -282,7 +282,7 @@ bool MpiSum::contribute(Peer &owner, int &code) {
       break;
     const Piece &piece = owner.pieces[owner.received];
     if (self.wantsSum)
-      receive(at(uint32_t(target), piece), bytesOf(piece), owner, tag + 1,
+      receive(at(uint32_t(target), piece), getBytes(piece), owner, tag + 1,
               owner.receive[slot], code);
     ++owner.received;
     isMoved = true;

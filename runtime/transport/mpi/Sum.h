@@ -74,9 +74,9 @@ private:
                Request &request, int &code);
   void addPiece(const Piece &piece, uint64_t slot);
   void spread(const Piece &piece, const char *sum);
-  uint64_t bytesOf(const Piece &piece) const;
+  uint64_t getBytes(const Piece &piece) const;
   char *at(uint32_t summand, const Piece &piece) const;
-  char *sumOf(const Piece &piece, uint64_t slot);
+  char *getSum(const Piece &piece, uint64_t slot);
 
   AllReduce &sum;
   const penstock_group &description;

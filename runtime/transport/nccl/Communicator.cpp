@@ -21,7 +21,7 @@ using namespace penstock::runtime::cuda;
 /// A message is waited for as long as the control connections stand.
 constexpr int64_t kNever = INT64_MAX;
 
-static int64_t deadlineOf(double seconds) {
+static int64_t getDeadline(double seconds) {
   return nanoseconds() + int64_t(seconds * 1e9);
 }
 
@@ -74,7 +74,7 @@ Error Communicator::open(const UniqueId &id, int rank, int size,
   std::lock_guard<std::timed_mutex> lock(calls);
   return settle(
       nccl.ncclCommInitRankConfig(&communicator, size, id, rank, &config),
-      "ncclCommInitRankConfig", deadlineOf(seconds));
+      "ncclCommInitRankConfig", getDeadline(seconds));
 }
 
 Error Communicator::warmUp(const Driver &driver, std::span<const int> peers,
@@ -82,7 +82,7 @@ Error Communicator::warmUp(const Driver &driver, std::span<const int> peers,
   constexpr uint64_t kWord = 4;
   if (peers.empty())
     return {};
-  int64_t deadline = deadlineOf(seconds);
+  int64_t deadline = getDeadline(seconds);
   {
     std::lock_guard<std::timed_mutex> lock(calls);
     int status = nccl.ncclGroupStart();
@@ -189,7 +189,7 @@ void Communicator::close() {
   std::lock_guard<std::timed_mutex> lock(calls);
   // Where another process is gone, nothing ends.
   bool isFinal = !settle(nccl.ncclCommFinalize(communicator),
-                         "ncclCommFinalize", deadlineOf(kSeconds));
+                         "ncclCommFinalize", getDeadline(kSeconds));
   (void)(isFinal ? nccl.ncclCommDestroy(communicator)
                  : nccl.ncclCommAbort(communicator));
   communicator = nullptr;

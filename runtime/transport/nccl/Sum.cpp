@@ -46,7 +46,7 @@ NcclSum::NcclSum(AllReduce &sum, const Job &job)
   constexpr uint64_t kAlignment = 256;
   count = order.size();
   for (uint32_t type = 0; type < description.type_count; ++type)
-    row = std::max(row, pieceOf(type, self, 0).size());
+    row = std::max(row, getPiece(type, self, 0).size());
   row = (row + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -55,7 +55,7 @@ uint64_t NcclSum::sizeOf(uint32_t type) const {
 }
 
 /// Returns the piece that a member adds up, which ends at cache lines.
-NcclSum::Piece NcclSum::shareOf(uint32_t type, size_t member) const {
+NcclSum::Piece NcclSum::getShare(uint32_t type, size_t member) const {
   constexpr uint64_t kLine = 64;
   uint64_t bytes = description.types[type].bytes;
   uint64_t lines = (bytes + kLine - 1) / kLine;
@@ -65,9 +65,9 @@ NcclSum::Piece NcclSum::shareOf(uint32_t type, size_t member) const {
   return {bound(member), bound(member + 1)};
 }
 
-NcclSum::Piece NcclSum::pieceOf(uint32_t type, size_t member,
-                                uint64_t round) const {
-  Piece share = shareOf(type, member);
+NcclSum::Piece NcclSum::getPiece(uint32_t type, size_t member,
+                                 uint64_t round) const {
+  Piece share = getShare(type, member);
   uint64_t begin = std::min(share.end, share.begin + round * kPieceBytes);
   return {begin, std::min(share.end, begin + kPieceBytes)};
 }
@@ -75,12 +75,12 @@ NcclSum::Piece NcclSum::pieceOf(uint32_t type, size_t member,
 uint64_t NcclSum::countRounds(uint32_t type) const {
   uint64_t most = 0;
   for (size_t i = 0; i < members.size(); ++i)
-    most = std::max(most, shareOf(type, i).size());
+    most = std::max(most, getShare(type, i).size());
   return (most + kPieceBytes - 1) / kPieceBytes;
 }
 
 /// Where the values of a summand are that this process adds up.
-uint64_t NcclSum::rowOf(uint32_t summand) const {
+uint64_t NcclSum::getRow(uint32_t summand) const {
   auto place = std::find(order.begin(), order.end(), summand);
   return rows + uint64_t(place - order.begin()) * row;
 }
@@ -104,20 +104,20 @@ void NcclSum::close(const Driver &driver) {
 /// The values of a round come to whoever adds them up.
 Error NcclSum::gather(const Driver &driver, Communicator &communicator,
                       uint32_t type, uint64_t round, Stream stream) {
-  Piece own = pieceOf(type, self, round);
+  Piece own = getPiece(type, self, round);
   Error error = communicator.begin();
   for (size_t i = 0; i < members.size(); ++i) {
     if (i == self)
       continue;
-    Piece piece = pieceOf(type, i, round);
+    Piece piece = getPiece(type, i, round);
     for (uint32_t k : members[self].adders)
       if (!error && piece.size())
         error = communicator.send(sum.getAddress(k, type) + piece.begin,
                                   piece.size(), members[i].rank, stream);
     for (uint32_t k : members[i].adders)
       if (!error && own.size())
-        error =
-            communicator.receive(rowOf(k), own.size(), members[i].rank, stream);
+        error = communicator.receive(getRow(k), own.size(), members[i].rank,
+                                     stream);
   }
   Error ended = communicator.end();
   if (error || ended)
@@ -125,7 +125,7 @@ Error NcclSum::gather(const Driver &driver, Communicator &communicator,
   for (uint32_t k : members[self].adders)
     if (own.size())
       if (int status = driver.cuMemcpyDtoDAsync(
-              rowOf(k), sum.getAddress(k, type) + own.begin, own.size(),
+              getRow(k), sum.getAddress(k, type) + own.begin, own.size(),
               stream))
         return describeFailure(driver, status, "cuMemcpyDtoDAsync");
   return {};
@@ -134,13 +134,13 @@ Error NcclSum::gather(const Driver &driver, Communicator &communicator,
 /// The sums of a round come to whoever wants them.
 Error NcclSum::spread(const Driver &driver, Communicator &communicator,
                       uint32_t type, uint64_t round, Stream stream) {
-  Piece own = pieceOf(type, self, round);
+  Piece own = getPiece(type, self, round);
   uint64_t sums = rows + count * row;
   Error error = communicator.begin();
   for (size_t i = 0; i < members.size(); ++i) {
     if (i == self)
       continue;
-    Piece piece = pieceOf(type, i, round);
+    Piece piece = getPiece(type, i, round);
     if (!error && own.size() && members[i].wantsSum)
       error = communicator.send(sums, own.size(), members[i].rank, stream);
     if (!error && piece.size() && target >= 0)
@@ -168,7 +168,7 @@ Error NcclSum::issue(const Driver &driver, Communicator &communicator,
          ++round) {
       if (Error error = gather(driver, communicator, type, round, stream))
         return error;
-      if (uint64_t bytes = pieceOf(type, self, round).size())
+      if (uint64_t bytes = getPiece(type, self, round).size())
         if (Error error =
                 kernels.launch(driver, size == 8, rows, row, count,
                                rows + count * row, bytes / size, stream))

@@ -50,10 +50,10 @@ private:
     uint64_t size() const { return end - begin; }
   };
   uint64_t sizeOf(uint32_t type) const;
-  Piece shareOf(uint32_t type, size_t member) const;
-  Piece pieceOf(uint32_t type, size_t member, uint64_t round) const;
+  Piece getShare(uint32_t type, size_t member) const;
+  Piece getPiece(uint32_t type, size_t member, uint64_t round) const;
   uint64_t countRounds(uint32_t type) const;
-  uint64_t rowOf(uint32_t summand) const;
+  uint64_t getRow(uint32_t summand) const;
   Error gather(const Driver &driver, Communicator &communicator, uint32_t type,
                uint64_t round, Stream stream);
   Error spread(const Driver &driver, Communicator &communicator, uint32_t type,

@@ -102,7 +102,7 @@ private:
   std::atomic<uint32_t> next{kNone};
 };
 
-Event eventOf(Marker &marker) {
+Event getEvent(Marker &marker) {
   return static_cast<Event>(marker.getNative(&penstock_cuda));
 }
 
@@ -236,7 +236,7 @@ void Transfers::endTransfer() {
 /// Makes the stream's work from now on wait for a point in the work of the
 /// device.
 void Transfers::follow(const std::unique_ptr<Marker> &marker) {
-  check(driver->cuStreamWaitEvent(stream, eventOf(*marker), 0),
+  check(driver->cuStreamWaitEvent(stream, getEvent(*marker), 0),
         "cuStreamWaitEvent");
 }
 
@@ -257,7 +257,7 @@ void Transfers::posted(Channel &channel) {
   beginTransfer(index, line.issued);
   check(line.sends ? communicator.send(at, bytes, line.peer, stream)
                    : communicator.receive(at, bytes, line.peer, stream));
-  check(driver->cuEventRecord(eventOf(*order.done), stream), "cuEventRecord");
+  check(driver->cuEventRecord(getEvent(*order.done), stream), "cuEventRecord");
   endTransfer();
   channel.finish(line.issued++);
 }
@@ -267,11 +267,11 @@ void Transfers::posted(AllReduce &sum) {
   while (sums[i].first != &sum)
     ++i;
   AllReduce::Side &side = *sum.find(device->index);
-  check(driver->cuStreamWaitEvent(stream, eventOf(*side.ready), 0),
+  check(driver->cuStreamWaitEvent(stream, getEvent(*side.ready), 0),
         "cuStreamWaitEvent");
   beginTransfer(uint32_t(lines.size() + i), sumsIssued[i]++);
   check(sums[i].second->issue(*driver, communicator, kernels, stream));
-  check(driver->cuEventRecord(eventOf(*side.done), stream), "cuEventRecord");
+  check(driver->cuEventRecord(getEvent(*side.done), stream), "cuEventRecord");
   endTransfer();
   sum.finish();
 }

@@ -63,7 +63,7 @@ PostResult Channel::postReceive(int64_t n, Address slot) {
     return result;
   int64_t i = receiver.posted - 1;
   Entry &e = entry(i);
-  uint32_t empty = stateOf(i, Empty), state = e.state.load();
+  uint32_t empty = getState(i, Empty), state = e.state.load();
   if (!WaitWord::hasReached(state, empty))
     return PostResult::TooMany;
   e.target = slot;
@@ -88,7 +88,7 @@ PostResult Channel::postSend(int64_t n, Address slot) {
     return result;
   int64_t i = sender.posted - 1;
   Entry &e = entry(i);
-  uint32_t empty = stateOf(i, Empty), state = e.state.load();
+  uint32_t empty = getState(i, Empty), state = e.state.load();
   if (!WaitWord::hasReached(state, empty))
     return PostResult::TooMany;
   e.source = slot;
@@ -107,15 +107,15 @@ PostResult Channel::postSend(int64_t n, Address slot) {
 void Channel::nap(int64_t i, int64_t nanoseconds) {
   WaitWord &state = entry(i).state;
   uint32_t value = state.load();
-  if (!WaitWord::hasReached(value, stateOf(i, Done)))
+  if (!WaitWord::hasReached(value, getState(i, Done)))
     state.park(value, nanoseconds);
 }
 
 bool Channel::claim(int64_t i, State posted) {
-  uint32_t expected = stateOf(i, posted);
+  uint32_t expected = getState(i, posted);
   WaitWord &state = entry(i).state;
   return state.load() == expected &&
-         (isPrivate || state.exchange(expected, stateOf(i, Claimed)));
+         (isPrivate || state.exchange(expected, getState(i, Claimed)));
 }
 
 bool Channel::claim(int64_t i, int64_t &n, Address &slot) {
@@ -132,12 +132,12 @@ static bool isReached(const std::unique_ptr<Marker> &marker) {
 }
 
 bool Channel::claimReceive(int64_t i, int64_t &n, Address &slot) {
-  return entry(i).state.load() == stateOf(i, ReceivePosted) &&
+  return entry(i).state.load() == getState(i, ReceivePosted) &&
          isReached(order(i).free) && claim(i, n, slot);
 }
 
 bool Channel::claimSend(int64_t i, int64_t &n, Address &slot) {
-  return entry(i).state.load() == stateOf(i, SendPosted) &&
+  return entry(i).state.load() == getState(i, SendPosted) &&
          isReached(order(i).ready) && takeSend(i, n, slot);
 }
 

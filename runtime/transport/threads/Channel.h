@@ -44,10 +44,10 @@ public:
   PostResult postSend(int64_t n, Address slot);
 
   bool isDone(int64_t i) const {
-    return entry(i).state.hasReached(stateOf(i, Done));
+    return entry(i).state.hasReached(getState(i, Done));
   }
   void wait(int64_t i, WaitPolicy policy) {
-    entry(i).state.wait(stateOf(i, Done), policy);
+    entry(i).state.wait(getState(i, Done), policy);
   }
 
   /// Sleeps until message i is done, but not longer.
@@ -66,7 +66,7 @@ public:
   bool takeSend(int64_t i, int64_t &n, Address &slot);
   void finish(int64_t i) {
     WaitWord &state = entry(i).state;
-    isPrivate ? state.reset(stateOf(i, Done)) : state.set(stateOf(i, Done));
+    isPrivate ? state.reset(getState(i, Done)) : state.set(getState(i, Done));
   }
   /// Returns the markers that order message i.
   const Handover &order(int64_t i) const {
@@ -80,7 +80,7 @@ public:
   }
   /// Message i was claimed or is done.
   bool isTaken(int64_t i) const {
-    return entry(i).state.hasReached(stateOf(i, Claimed));
+    return entry(i).state.hasReached(getState(i, Claimed));
   }
 
   /// Between segments, when no device runs.
@@ -110,7 +110,7 @@ private:
   };
 
   Entry &entry(int64_t i) const { return entries[i & mask]; }
-  uint32_t stateOf(int64_t i, State state) const {
+  uint32_t getState(int64_t i, State state) const {
     return Done * uint32_t(i >> shift) + state;
   }
   bool claim(int64_t i, State posted);

@@ -119,7 +119,7 @@ size_t countEntries(Problem problem, llvm::ArrayRef<double> shares) {
     }
   std::vector<double> taskTimes;
   for (size_t task = 0; task < problem.model.tasks.size(); ++task)
-    taskTimes.push_back(problem.timeOf(int(task)));
+    taskTimes.push_back(problem.getTime(int(task)));
   std::vector<Order> orders = generate(problem);
   std::optional<std::string> why =
       placeTransfers(problem.model, orders, taskTimes);
@@ -416,9 +416,9 @@ TEST(ScheduleSpec, Parses) {
   EXPECT_EQ(specOf("zb-auto:memory-limit=2.5").get("memory-limit"), 2.5);
   EXPECT_EQ(specOf("hanayo:waves=2").chunks(), 4);
   // A V, and a second wave.
-  EXPECT_EQ(specOf("zb-v").deviceOf(3, 3), 2);
-  EXPECT_EQ(specOf("hanayo:waves=2").deviceOf(7, 3), 1);
-  EXPECT_EQ(specOf("chimera").deviceOf(1, 4, 1), 2);
+  EXPECT_EQ(specOf("zb-v").getDevice(3, 3), 2);
+  EXPECT_EQ(specOf("hanayo:waves=2").getDevice(7, 3), 1);
+  EXPECT_EQ(specOf("chimera").getDevice(1, 4, 1), 2);
 }
 
 TEST(ScheduleSpec, Mistakes) {

@@ -282,7 +282,7 @@ double slownessOf(const Widths &widths, int64_t microbatches) {
     EXPECT_FALSE(execution.violation);
     return execution.makespan;
   };
-  int64_t fill = fillOf(line.model, orders) + 4;
+  int64_t fill = getFillUpdates(line.model, orders) + 4;
   return (makespan(2 * fill) - makespan(fill)) /
          (3.0 * static_cast<double>(fill * microbatches));
 }

@@ -61,7 +61,7 @@ TEST(Simulate, ClosedForms) {
             }
             EXPECT_DOUBLE_EQ(execution.makespan, ideal)
                 << name << " p = " << p << ", M = " << m << ", skip " << skip;
-            EXPECT_NEAR(bubbleOf(line.model, execution),
+            EXPECT_NEAR(computeBubble(line.model, execution),
                         double(p - 1) / (m + p - 1), 1e-12);
           }
         }
@@ -112,7 +112,7 @@ TEST(Simulate, UnevenStages) {
           Costs costs;
           costs.channel.resize(problem.model.channels.size());
           for (size_t task = 0; task < problem.model.tasks.size(); ++task)
-            costs.task.push_back(problem.timeOf(int(task)));
+            costs.task.push_back(problem.getTime(int(task)));
 
           std::vector<Order> orders = generate(problem);
           double makespan = simulate(problem, orders).withBarrier;

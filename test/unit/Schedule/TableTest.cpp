@@ -111,7 +111,7 @@ bool isProved(Model model, const std::string &text, bool withTransfers) {
   // Sizes follow from the orders.
   for (Channel &channel : model.channels)
     channel.slots = channel.staging = 0;
-  std::optional<std::vector<Order>> orders = ordersOf(model, *table, error);
+  std::optional<std::vector<Order>> orders = buildOrders(model, *table, error);
   EXPECT_TRUE(orders) << error << "\n" << text;
   if (!orders)
     return false;

@@ -56,7 +56,7 @@ protected:
                                 first, count, version, data,
                                 [&] { values.collect(instance); }));
     for (const runtime::SinkRing::Item &item : values.losses)
-      losses.push_back(runtime::floatOf(item));
+      losses.push_back(runtime::toFloat(item));
   }
 
   std::vector<char> read(const Instance &instance, uint32_t variable) {
