@@ -65,7 +65,7 @@ public:
   /// Writes the requested product from the plan. Returns the exit code.
   int finish();
   bool isBeaten() const { return beaten; }
-  /// Returns a lower bound of the seconds of its updates, if it is beaten.
+  /// Returns a lower bound of the seconds of its updates, if it is pruned.
   double getLeastSeconds() const { return leastSeconds; }
   /// The level of what is asked for; code is made when all is decided.
   Level getTarget() const {

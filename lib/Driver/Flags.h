@@ -218,7 +218,7 @@ struct Flags {
                       "0.999, which are evaluated and saved",
                       "", kNotEmpty | kOfTraining | kRecorded);
   std::string rateText =
-      "Course of the learning rate: " + listRateSchedules() +
+      "Learning-rate schedule: " + listRateSchedules() +
       ", with parameters: cosine:total-steps=1000,warmup-steps=50";
   Text rateSchedule =
       text("lr-schedule", rateText, "constant", kOfTraining | kRecorded);

@@ -141,7 +141,7 @@ std::string penstock::checkSchedule(const CompileOptions &options,
   if (widths.empty())
     widths.push_back(1);
   for (int64_t width : widths) {
-    std::string wrong = refuse(
+    std::string wrong = checkProblem(
         schedule::Problem(*spec, int(devices), options.microbatches / width));
     bool isNamed = options.given.count("schedule") != 0;
     if (!wrong.empty())

@@ -124,7 +124,7 @@ LogicalResult Importer::importInitializer(GraphImporter &graph,
   if (!isa<FloatType>(type->getElementType()))
     return defineConstant(getElements(*type, range->bytes));
 
-  // 3. Floats are weights, except for small ones that are frozen by nature.
+  // 3. Floats are weights, except for small ones that are constants.
   FailureOr<bool> frozen = isFrozen(tensor, *type, *range);
   if (failed(frozen))
     return failure();

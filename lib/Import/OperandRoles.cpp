@@ -81,7 +81,7 @@ void Collector::visitCall(const NodeProto &node,
 }
 
 void Collector::visitNode(const NodeProto &node, Scope &scope) {
-  // Deeper is refused by the import.
+  // Deeper is rejected by the import.
   if (scope.depth > kMaxDepth)
     return;
   auto function = functions.find(getFunctionKey(node.domain(), node.op_type()));

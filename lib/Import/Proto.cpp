@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // libonnx gives us the textual syntax and the table of operator versions up to
-// opset 17; its checker and its shape inference refuse or mistake today's files
+// opset 17; its checker and its shape inference reject or mistake today's files
 // and are not used.
 //===----------------------------------------------------------------------===//
 

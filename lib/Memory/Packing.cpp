@@ -4,9 +4,9 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // First fit is as good as its order. Some orders are good by themselves. From
-// the best of them, something in the pile below what ends last is tried
-// earlier, again and again, and the pile is turned over: things placed anew, in
-// the order of their ends from the last down, as if upside down, end no later.
+// the best of them, something in the stack below what ends last is tried
+// earlier, again and again, and the stack is reversed: things placed anew, in
+// the order of their ends from the last down, as if reversed, end no later.
 // The numbers are drawn by a generator of our own, so that plans do not change.
 //===----------------------------------------------------------------------===//
 
@@ -88,17 +88,17 @@ void OrderSearch::turnOver(Tried &tried) {
 /// Things that stand on each other, from the one that ends last down: unless
 /// one of them moves, the end stays where it is.
 size_t OrderSearch::pickFromPile(const Placement &placement) {
-  std::vector<size_t> pile = {placement.getHighest()};
-  while (int64_t begin = placement.extents[pile.back()].begin) {
+  std::vector<size_t> stack = {placement.getHighest()};
+  while (int64_t begin = placement.extents[stack.back()].begin) {
     std::vector<size_t> below;
     for (auto [thing, extent] : llvm::enumerate(placement.extents))
       if (extent.end == begin && extent.begin < begin)
         below.push_back(thing);
     if (below.empty())
       break;
-    pile.push_back(below[draw(below.size())]);
+    stack.push_back(below[draw(below.size())]);
   }
-  return pile[draw(pile.size())];
+  return stack[draw(stack.size())];
 }
 
 std::vector<size_t> OrderSearch::change(const Tried &tried) {

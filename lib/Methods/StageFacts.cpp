@@ -19,7 +19,7 @@ using namespace penstock::schedule;
 
 std::vector<StageFacts> penstock::describeStages(const Imported &imported) {
   const Model &model = imported.model;
-  std::vector<int64_t> leads = forwardLeads(model, imported.orders);
+  std::vector<int64_t> lags = computeForwardLags(model, imported.orders);
   std::vector<StageFacts> facts;
   // Each worker is a line.
   std::map<int, llvm::SmallVector<llvm::ArrayRef<int>>> lines;
@@ -33,8 +33,8 @@ std::vector<StageFacts> penstock::describeStages(const Imported &imported) {
     fact.position =
         llvm::find(places, llvm::ArrayRef<int>(stage.devices)) - places.begin();
     fact.replicas = stage.devices.size();
-    fact.ahead = leads[index];
-    fact.mostAhead = leads.empty() ? 0 : *llvm::max_element(leads);
+    fact.ahead = lags[index];
+    fact.mostAhead = lags.empty() ? 0 : *llvm::max_element(lags);
     fact.microbatches = model.microbatches;
   }
   for (auto [stage, fact] : llvm::zip_equal(model.stages, facts))

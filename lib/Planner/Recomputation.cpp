@@ -32,9 +32,9 @@ enum class Decision : signed char { Open, Runs, Rests };
 /// A part of all choices, by the ops that are decided.
 struct Part {
   std::vector<Decision> decisions;
-  double least = 0; ///< Seconds that any choice of the part takes.
-  double price = 0; ///< Seconds per byte that gave this bound.
-  int branch = -1;  ///< The op to decide next.
+  double least = 0;      ///< Seconds that any choice of the part takes.
+  double multiplier = 0; ///< Seconds per byte that gave this bound.
+  int branch = -1;       ///< The op to decide next.
   unsigned number = 0;
 };
 
@@ -150,8 +150,8 @@ private:
   /// nor computed.
   std::optional<Choice> evaluate(const std::vector<bool> &mayRun,
                                  ArrayRef<Decision> decisions = {}) const;
-  /// The choice that takes the least seconds, bytes at a price.
-  std::optional<Choice> solve(ArrayRef<Decision> decisions, double price);
+  /// The choice that takes the least seconds, bytes weighed by a multiplier.
+  std::optional<Choice> solve(ArrayRef<Decision> decisions, double multiplier);
   /// Bounds a part and finds choices in it. Whether it can have better ones.
   bool bound(Part &part);
   void improve(const Choice &choice);
@@ -163,7 +163,7 @@ private:
     return best && seconds >= best->seconds * (1 - kRounding);
   }
   /// A byte costs more than all ops together.
-  double getHighestPrice() const { return 2 * allSeconds + 1e-12; }
+  double getHighestMultiplier() const { return 2 * allSeconds + 1e-12; }
 
   const RecomputationGraph &graph;
   int64_t budget, effort;
@@ -209,11 +209,12 @@ Search::evaluate(const std::vector<bool> &mayRun,
 }
 
 std::optional<RecomputationChoice> Search::solve(ArrayRef<Decision> decisions,
-                                                 double price) {
+                                                 double multiplier) {
   unsigned ops = graph.ops.size(), values = graph.values.size();
   unsigned source = ops + values, sink = source + 1;
   // More than every cut that a choice is.
-  double never = 2 * (allSeconds + price * static_cast<double>(allBytes)) + 1;
+  double never =
+      2 * (allSeconds + multiplier * static_cast<double>(allBytes)) + 1;
   MinimumCut network(sink + 1);
   for (unsigned op = 0; op < ops; ++op) {
     network.addEdge(op, sink,
@@ -225,9 +226,9 @@ std::optional<RecomputationChoice> Search::solve(ArrayRef<Decision> decisions,
       network.addEdge(op, ops + value, never);
   }
   for (auto [index, value] : enumerate(graph.values)) {
-    network.addEdge(ops + index, value.op < 0 ? sink : value.op,
-                    value.mayStore ? price * static_cast<double>(value.bytes)
-                                   : never);
+    network.addEdge(
+        ops + index, value.op < 0 ? sink : value.op,
+        value.mayStore ? multiplier * static_cast<double>(value.bytes) : never);
     if (value.isNeeded)
       network.addEdge(source, ops + index, never);
   }
@@ -241,38 +242,39 @@ std::optional<RecomputationChoice> Search::solve(ArrayRef<Decision> decisions,
 }
 
 bool Search::bound(Part &part) {
-  // The price that bounded what this is a part of bounds it well, too.
-  auto computeValue = [](const Choice &choice, double price) {
-    return choice.seconds + price * static_cast<double>(choice.bytes);
+  // The multiplier that bounded what this is a part of bounds it well, too.
+  auto computeValue = [](const Choice &choice, double multiplier) {
+    return choice.seconds + multiplier * static_cast<double>(choice.bytes);
   };
   std::optional<Choice> low, high; // Does not fit, and fits.
-  auto ask = [&](double price) -> std::optional<Choice> {
-    std::optional<Choice> choice = solve(part.decisions, price);
+  auto ask = [&](double multiplier) -> std::optional<Choice> {
+    std::optional<Choice> choice = solve(part.decisions, multiplier);
     if (!choice)
       return std::nullopt;
-    double least =
-        computeValue(*choice, price) - price * static_cast<double>(budget);
+    double least = computeValue(*choice, multiplier) -
+                   multiplier * static_cast<double>(budget);
     if (least > part.least) {
       part.least = least;
-      part.price = price;
+      part.multiplier = multiplier;
     }
     offer(*choice);
     (choice->bytes <= budget ? high : low) = choice;
     return choice;
   };
-  if (!ask(part.price) || isWorse(part.least))
+  if (!ask(part.multiplier) || isWorse(part.least))
     return false;
-  if (!high && (!ask(getHighestPrice()) || !high))
+  if (!high && (!ask(getHighestMultiplier()) || !high))
     return false;
   if (!low && (!ask(0) || !low))
     return false; // The cheapest of all fits.
   // To the two ends of the edge of the hull over the budget.
   while (!isWorse(part.least)) {
-    double price = (high->seconds - low->seconds) /
-                   static_cast<double>(low->bytes - high->bytes);
-    double before = computeValue(*high, price);
-    std::optional<Choice> between = ask(std::max(price, 0.0));
-    if (!between || computeValue(*between, price) >= before * (1 - kRounding))
+    double multiplier = (high->seconds - low->seconds) /
+                        static_cast<double>(low->bytes - high->bytes);
+    double before = computeValue(*high, multiplier);
+    std::optional<Choice> between = ask(std::max(multiplier, 0.0));
+    if (!between ||
+        computeValue(*between, multiplier) >= before * (1 - kRounding))
       break;
   }
   improve(*high);
@@ -332,8 +334,8 @@ RecomputationChoice Search::run() {
     return *none;
   Part root;
   root.decisions.assign(graph.ops.size(), Decision::Open);
-  root.price = getHighestPrice();
-  Choice fewest = *solve(root.decisions, root.price);
+  root.multiplier = getHighestMultiplier();
+  Choice fewest = *solve(root.decisions, root.multiplier);
   if (fewest.bytes > budget)
     return fewest;
   std::priority_queue<Part, std::vector<Part>, LeastFirst> parts;

@@ -29,7 +29,7 @@ public:
 
   /// Every read of weights of a stage is so many microbatches late.
   void setLags(ArrayRef<int64_t> lags);
-  /// Nothing where the schedule is refused.
+  /// Nothing where the schedule is rejected.
   std::optional<std::vector<StageCounts>>
   count(std::vector<Order> orders) const;
 

@@ -253,7 +253,7 @@ generate(const Model &model, const ScheduleSpec &spec, const Times &times,
       Problem problem(spec, layout.devices, count, times);
       problem.stageTimes =
           addUpTimes(model, layout, problem.stages, times, taskTimes);
-      error = refuse(problem);
+      error = checkProblem(problem);
       if (!error.empty())
         return std::nullopt;
       std::vector<Order> generated = generate(problem);
@@ -405,24 +405,25 @@ static int64_t forwardAhead(const Model &model, const Order &order, int stage) {
   return most;
 }
 
-std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
+std::vector<int64_t> computeForwardLags(const Model &model,
+                                        ArrayRef<Order> orders) {
   // As many updates as it takes for all entries of a loop to run.
   int64_t updates = getFillUpdates(model, orders) + 2;
-  std::vector<int64_t> leads(model.stages.size());
+  std::vector<int64_t> lags(model.stages.size());
   auto raise = [&](int stage, int64_t microbatches) {
     int64_t replicas = model.stages[stage].devices.size();
-    leads[stage] = std::max(leads[stage], microbatches * replicas);
+    lags[stage] = std::max(lags[stage], microbatches * replicas);
   };
-  std::vector<bool> goesBack(leads.size());
+  std::vector<bool> goesBack(lags.size());
   for (const Task &task : model.tasks)
     if (task.letter == 'B' || task.letter == 'W')
       goesBack[task.stage] = true;
   for (const Order &order : orders) {
     // A stage without a backward is as far ahead of where that would be.
-    for (size_t stage = 0; stage < leads.size(); ++stage)
+    for (size_t stage = 0; stage < lags.size(); ++stage)
       if (!goesBack[stage])
         raise(stage, forwardAhead(model, order, stage));
-    std::vector<int64_t> forward(leads.size()), backward(leads.size());
+    std::vector<int64_t> forward(lags.size()), backward(lags.size());
     int64_t perUpdate = microbatchesPerUpdate(model, order.device);
     std::unique_ptr<EventStream> stream = expand(model, order, updates);
     Event event;
@@ -439,7 +440,7 @@ std::vector<int64_t> forwardLeads(const Model &model, ArrayRef<Order> orders) {
         ++backward[task.stage];
     }
   }
-  return leads;
+  return lags;
 }
 
 } // namespace penstock::schedule

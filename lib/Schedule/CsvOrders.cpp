@@ -168,7 +168,7 @@ static std::vector<int> findFar(const Model &model,
   for (auto [id, channel] : llvm::enumerate(model.channels))
     if (channel.hasPeer() && !model.tasks[channel.producer].perUpdate() &&
         !(hasCell(channel.producer, true) && hasCell(channel.consumer, false) &&
-          isNearest(model, int(id))))
+          isShortest(model, int(id))))
       far.push_back(int(id));
   return far;
 }
@@ -220,8 +220,8 @@ std::optional<std::vector<Order>> buildOrders(const Model &model,
   if (schedule.hasTransfers)
     far = findFar(model, schedule);
   std::optional<std::vector<std::vector<Item>>> rows = write(far);
-  // What cannot be carried out is drawn with all that its cells stand for.
-  if (rows && !placeFarTransfers(model, far, *rows))
+  // What cannot be executed is drawn with all that its cells stand for.
+  if (rows && !placeSkipConnections(model, far, *rows))
     rows = write({});
   if (!rows)
     return std::nullopt;
@@ -291,7 +291,7 @@ void CellWriter::addTransfer(const Event &event) {
   bool isSend = event.kind == EventKind::Send;
   int id = isSend ? channel.producer : channel.consumer;
   if (!channel.hasPeer() || id < 0 || model.tasks[id].perUpdate() ||
-      !isNearest(model, event.id) ||
+      !isShortest(model, event.id) ||
       !known.insert({id, isSend, event.number}).second)
     return;
   const Task &task = model.tasks[id];

@@ -106,7 +106,7 @@ static std::optional<int64_t> findSteadyState(const Model &model,
 }
 
 Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
-                Awaits awaits, bool drains) {
+                Awaits awaits, bool flushes) {
   Proof proof;
   proof.needs.slots.resize(model.channels.size());
   proof.needs.staging.resize(model.channels.size());
@@ -114,9 +114,9 @@ Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
 
   // 1. The shortest segments: what is wrong shows there best.
   int64_t wave = model.wave, updates = wave;
-  // A drained update leaves every queue and channel empty (S6, S7), as it found
+  // A flushed update leaves every queue and channel empty (S6, S7), as it found
   // them.
-  if (drains) {
+  if (flushes) {
     prove(model, streams, updates, awaits, proof);
     return proof;
   }

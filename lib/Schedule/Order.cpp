@@ -233,7 +233,7 @@ int64_t getFillUpdates(const Model &model, ArrayRef<Order> orders) {
 
 /// Returns true if an update is over before the next begins, and reads its
 /// weights only.
-static bool drains(const Model &model, ArrayRef<Order> orders) {
+static bool flushes(const Model &model, ArrayRef<Order> orders) {
   for (const Order &order : orders) {
     if (order.loops.empty())
       continue;
@@ -268,7 +268,7 @@ Proof verifyOrders(const Model &model, ArrayRef<Order> orders) {
       [&](int device, int64_t updates) {
         return expand(model, byDevice[device], updates);
       },
-      getFillUpdates(model, orders), Awaits::Implied, drains(model, orders));
+      getFillUpdates(model, orders), Awaits::Implied, flushes(model, orders));
 }
 
 } // namespace penstock::schedule

@@ -17,7 +17,7 @@
 
 namespace penstock::schedule {
 
-/// Carries out orders of runs that drain at every update; where all devices
+/// Executes orders of runs that flush at every update; where all devices
 /// wait, the run that a forward waits for goes ahead of others on its device.
 /// Every task still runs for its microbatches in order. Orders that do not wait
 /// in a circle stay as they are.

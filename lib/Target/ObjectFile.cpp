@@ -187,7 +187,7 @@ FailureOr<TargetCpu> penstock::resolveTargetCpu(StringRef march, Location loc) {
     cpu.vectorWidth = 8;
 
   // Instructions that the code generator chooses by itself; the others would
-  // only refuse machines that can run the program.
+  // only reject machines that can run the program.
   llvm::StringSet<> required;
   for (StringRef name : {"sse3",         "ssse3",
                          "sse4.1",       "sse4.2",

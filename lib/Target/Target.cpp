@@ -54,7 +54,7 @@ static const Target *findTarget(kernel::LibraryCallOpInterface call,
   return target;
 }
 
-static InFlightDiagnostic refuse(kernel::LibraryCallOpInterface call,
+static InFlightDiagnostic reject(kernel::LibraryCallOpInterface call,
                                  StringRef reason) {
   return call.emitError("no library can compute this ")
          << (isa<kernel::GemmOp>(call) ? "product" : "convolution") << ": "
@@ -69,7 +69,7 @@ FailureOr<LibraryPlan> penstock::planCall(kernel::LibraryCallOpInterface call) {
   std::string reason;
   FailureOr<LibraryPlan> plan = target->plan(attribute, call, reason);
   if (failed(plan))
-    return refuse(call, reason);
+    return reject(call, reason);
   return plan;
 }
 
@@ -83,7 +83,7 @@ penstock::planPacking(kernel::LibraryCallOpInterface call) {
   FailureOr<std::optional<WeightPacking>> packing =
       target->planPacking(attribute, call, reason);
   if (failed(packing))
-    return refuse(call, reason);
+    return reject(call, reason);
   return packing;
 }
 

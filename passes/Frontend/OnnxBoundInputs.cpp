@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Follows every input of integers through nodes that only move elements to the
-// operands that the table of operators gives a range. A program can then refuse
+// operands that the table of operators gives a range. A program can then reject
 // data before it computes with them.
 //===----------------------------------------------------------------------===//
 

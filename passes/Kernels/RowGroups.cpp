@@ -45,13 +45,13 @@ using Group = SmallVector<linalg::GenericOp>;
 RowAccess penstock::getRowAccess(linalg::GenericOp op, OpOperand &operand,
                                  unsigned depth) {
   unsigned found = 0;
-  bool leads = true;
+  bool isLeading = true;
   ArrayRef<AffineExpr> results =
       op.getMatchingIndexingMap(&operand).getResults();
   for (auto [position, result] : llvm::enumerate(results)) {
     auto dim = dyn_cast<AffineDimExpr>(result);
     if (dim && dim.getPosition() < depth) {
-      leads &= dim.getPosition() == position;
+      isLeading &= dim.getPosition() == position;
       ++found;
     } else if (llvm::any_of(llvm::seq(depth), [&](unsigned row) {
                  return result.isFunctionOfDim(row);
@@ -61,7 +61,7 @@ RowAccess penstock::getRowAccess(linalg::GenericOp op, OpOperand &operand,
   }
   if (!found && depth)
     return RowAccess::Fixed;
-  return leads && found == depth ? RowAccess::Row : RowAccess::Sliced;
+  return isLeading && found == depth ? RowAccess::Row : RowAccess::Sliced;
 }
 
 int64_t penstock::getRowSize(linalg::GenericOp op, unsigned depth) {

@@ -50,7 +50,7 @@ def PipelineSendParameters
     an activation: it is sent with the microbatch, kept for the backward, and
     its cotangent comes back and is added to the owner's gradient of that
     microbatch. What statistics see cannot come back so: they stay as they are,
-    for pipeline-outline-stages to refuse.
+    for pipeline-outline-stages to reject.
 
     ```mlir
     %z = linalg.contract ... ins(%h, %w : ...)   // on stage 1; stage 0 reads %w, too

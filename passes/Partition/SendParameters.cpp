@@ -7,7 +7,7 @@
 // from there on: it travels with the microbatch, and its cotangent travels back
 // into the owner's gradient. So all stages see one version, whatever the
 // method. A statistic moves with what each of its nodes sees, and no copy of it
-// could: stages that share one are refused by pipeline-outline-stages.
+// could: stages that share one are rejected by pipeline-outline-stages.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Partition/Passes.h"

@@ -56,13 +56,13 @@ struct AssignVersionsPass
     if (failed(imported))
       return failure();
     for (const Order &order : imported->orders) {
-      bool drains =
+      bool flushes =
           order.loops.empty() || order.loops.front().kind == LoopKind::Updates;
-      if (drains != method.flushes())
+      if (flushes != method.flushes())
         return schedule.emitOpError("does not fit method ")
                << method.name << ", which "
-               << (method.flushes() ? "drains at every update"
-                                    : "never drains within a segment");
+               << (method.flushes() ? "flushes at every update"
+                                    : "never flushes within a segment");
     }
     std::vector<StageFacts> facts = describeStages(*imported);
     for (const StageFacts &fact : facts)

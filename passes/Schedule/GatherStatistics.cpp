@@ -319,7 +319,7 @@ TaskOp GatherStatisticsPass::getTask(TaskOp forward, ArrayRef<TaskKind> kinds,
 LogicalResult GatherStatisticsPass::gather(WriteOp write) {
   auto variable = symbols->lookup<VariableOp>(write.getVariable());
   auto task = write->getParentOfType<TaskOp>();
-  auto refuse = [&] {
+  auto reject = [&] {
     return variable.emitError("statistic '")
            << variable.getSymName() << "' follows all microbatches, and stage @"
            << *variable.getStage()
@@ -337,14 +337,14 @@ LogicalResult GatherStatisticsPass::gather(WriteOp write) {
       read = other;
   if (!read || !read->hasOneUse() || !function || function.isDeclaration() ||
       !isCalledOnce(function))
-    return refuse();
+    return reject();
   unsigned argument = read->use_begin()->getOperandNumber();
   if (*read->user_begin() != call)
-    return refuse();
+    return reject();
   FailureOr<Moves> moves = findMoves(
       function, argument, cast<OpResult>(write.getValue()).getResultNumber());
   if (failed(moves))
-    return refuse();
+    return reject();
 
   // 2. Rows for an update, and who moves the statistic.
   RankedTensorType whole = variable.getTensorType();

@@ -229,7 +229,7 @@ def PipelineAssignVersions
     | pipedream:vertical-sync | the most a  | same     | `weight_stash`       |
     | 2bw                     | M           | M        | `double_buffer`      |
 
-    `sync` needs a schedule that drains at every update, the others one loop
+    `sync` needs a schedule that flushes at every update, the others one loop
     over all microbatches.
 
     ```mlir

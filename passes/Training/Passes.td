@@ -159,7 +159,7 @@ def PipelineRecompute : Pass<"pipeline-recompute", "::mlir::ModuleOp"> {
     backward task reads them, and get its microbatch number; so every value is
     bit for bit what the forward had. What depends on statistics that the
     forward changes stays stored. A task whose recomputation reads parameters is
-    marked: `pipeline-assign-versions` refuses it under methods whose backward
+    marked: `pipeline-assign-versions` rejects it under methods whose backward
     sees other weights than the forward saw.
 
     ```mlir

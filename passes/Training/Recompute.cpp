@@ -6,7 +6,7 @@
 // Takes residuals out of the channel from a stage's forward to its backward,
 // and puts the ops that made them into the backward function. They see what the
 // forward saw: stored data, the same microbatch number, and the version of the
-// weights that the method grants (pipeline-assign-versions refuses where there
+// weights that the method grants (pipeline-assign-versions rejects where there
 // is none).
 //===----------------------------------------------------------------------===//
 

@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How a plan of pipeline-recompute is carried out on one stage.
+// How a plan of pipeline-recompute is executed on one stage.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PASSES_TRAINING_RECOMPUTEREWRITE_H

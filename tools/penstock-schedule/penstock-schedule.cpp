@@ -149,11 +149,11 @@ static std::optional<std::string> disprove(const Problem &problem,
     return why;
   // Where updates overlap, forwards read the newest weights that there are.
   Model model = problem.model;
-  std::vector<int64_t> leads = forwardLeads(model, orders);
+  std::vector<int64_t> lags = computeForwardLags(model, orders);
   for (Task &task : model.tasks)
     for (Read &read : task.reads)
       if (task.letter == 'F' && read.lag)
-        read.lag = leads[task.stage];
+        read.lag = lags[task.stage];
   Proof proof = verifyOrders(model, orders);
   if (!proof.violation)
     return std::nullopt;

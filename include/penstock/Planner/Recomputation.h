@@ -6,11 +6,12 @@
 // The fewest seconds of ops that run again, so that no more bytes are stored
 // than there is room for.
 //
-// At a price per byte this is a cheapest cut: a value that is needed is stored,
-// or its op runs, and then what that op uses is needed. The price at which the
-// cut just fits bounds what any choice takes; branching over ops closes the gap
-// that is left. With the highest price the cut stores the fewest bytes there
-// are, so that a choice that fits is found whenever there is one.
+// With a Lagrange multiplier per byte this is a cheapest cut: a value that is
+// needed is stored, or its op runs, and then what that op uses is needed. The
+// multiplier at which the cut just fits bounds what any choice takes; branching
+// over ops closes the gap that is left. With the highest multiplier the cut
+// stores the fewest bytes there are, so that a choice that fits is found
+// whenever there is one.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PLANNER_RECOMPUTATION_H

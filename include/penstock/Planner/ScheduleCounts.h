@@ -39,7 +39,7 @@ enum class PlannedMethod {
 /// as it can: with as many microbatches as all numbers of replicas divide;
 /// double buffers after so many, one per stage at least. Of schedules too long
 /// to walk, closed forms that are no less. Nothing where transfers have no
-/// place or the proof refuses the schedule: there is no such program.
+/// place or the proof rejects the schedule: there is no such program.
 std::optional<std::vector<StageCounts>>
 countSchedule(llvm::ArrayRef<int64_t> replicas, PlannedMethod method,
               int64_t microbatches = 1);

@@ -27,7 +27,7 @@ struct Family : SpecKind {
   bool splitsBackward;
   int (*chunks)(const ScheduleSpec &spec);
   /// A sentence that says which numbers would do, or "". May be null.
-  std::string (*refuse)(const Problem &problem);
+  std::string (*check)(const Problem &problem);
   std::vector<Order> (*generate)(const Problem &problem);
   /// True if every update ends before the next one begins. Other schedules are
   /// loops over the microbatches of all updates, for methods that are

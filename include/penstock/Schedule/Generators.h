@@ -129,9 +129,9 @@ public:
 };
 
 /// Returns the error of these numbers for this schedule, or an empty string.
-std::string refuse(const Problem &problem);
+std::string checkProblem(const Problem &problem);
 
-/// Orders of the problem's model. It must not be refused.
+/// Orders of the problem's model. It must pass checkProblem().
 std::vector<Order> generate(const Problem &problem);
 
 /// Orders of a model with placed stages: neighbors share a chunk when there
@@ -147,7 +147,7 @@ std::optional<std::vector<Order>> generate(const Model &model,
 /// `stages mod chunks` have one more.
 int chunkOfStage(int stage, int stages, int chunks);
 
-/// 1F1B that never drains within a segment, for any depth, M and numbers of
+/// 1F1B that is flush-free within a segment, for any depth, M and numbers of
 /// replicas: one loop over the microbatches of all updates.
 std::vector<Order> generateOpen(const Model &model);
 
@@ -159,8 +159,8 @@ std::vector<Order> generateWaves(const Model &model);
 /// Returns, by stage, the lag in microbatches with which its forward reads the
 /// newest weights in these orders, over all replicas. In 1F1B, its distance
 /// from its own backward.
-std::vector<int64_t> forwardLeads(const Model &model,
-                                  llvm::ArrayRef<Order> orders);
+std::vector<int64_t> computeForwardLags(const Model &model,
+                                        llvm::ArrayRef<Order> orders);
 
 /// Evaluate tasks, one microbatch after the other.
 std::vector<Order> generateEvaluation(const Model &model);

@@ -48,7 +48,7 @@ struct ToolText {
 bool parseFlags(const ToolText &tool, int argc, const char *const *argv,
                 llvm::raw_ostream &errors);
 
-/// Refuses a flag that is given and empty, which would say the same as leaving
+/// Rejects a flag that is given and empty, which would say the same as leaving
 /// it out.
 bool checkNotEmpty(llvm::StringRef tool,
                    llvm::ArrayRef<const llvm::cl::opt<std::string> *> flags,

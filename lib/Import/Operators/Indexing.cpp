@@ -1,4 +1,4 @@
-//===- Indexing.cpp - Gather, Scatter and their kin -----------------------===//
+//===- Indexing.cpp - Gather, Scatter and variants ------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

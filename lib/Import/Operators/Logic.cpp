@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Equal, Less and their kin, And, Or, Not, IsNaN, IsInf, Where and Clip.
+// Equal, Less and their variants, And, Or, Not, IsNaN, IsInf, Where and Clip.
 //===----------------------------------------------------------------------===//
 
 #include "ConstantTensor.h"

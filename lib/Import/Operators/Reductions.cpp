@@ -1,4 +1,4 @@
-//===- Reductions.cpp - ReduceSum and its kin -----------------------------===//
+//===- Reductions.cpp - ReduceSum and variants ----------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

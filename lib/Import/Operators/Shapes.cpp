@@ -1,4 +1,4 @@
-//===- Shapes.cpp - Reshape, Transpose and their kin ----------------------===//
+//===- Shapes.cpp - Reshape, Transpose and variants -----------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

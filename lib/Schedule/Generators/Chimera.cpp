@@ -46,20 +46,20 @@ static std::vector<Order> generateChimera(const Problem &problem) {
 }
 
 /// Each direction has every other microbatch, and meets the other halfway.
-static std::string refuseOdd(int64_t number, const std::string &what) {
+static std::string checkEven(int64_t number, const std::string &what) {
   if (number % 2 == 0)
     return "";
-  std::string refusal = "schedule chimera needs an even number of " + what +
-                        ", not " + std::to_string(number) + "; use ";
+  std::string error = "schedule chimera needs an even number of " + what +
+                      ", not " + std::to_string(number) + "; use ";
   if (number > 1)
-    refusal += std::to_string(number - 1) + " or ";
-  return refusal + std::to_string(number + 1);
+    error += std::to_string(number - 1) + " or ";
+  return error + std::to_string(number + 1);
 }
 
 static std::string refuseChimera(const Problem &problem) {
-  std::string refusal = refuseOdd(problem.devices, "devices");
-  return refusal.empty() ? refuseOdd(problem.microbatches, "microbatches")
-                         : refusal;
+  std::string error = checkEven(problem.devices, "devices");
+  return error.empty() ? checkEven(problem.microbatches, "microbatches")
+                       : error;
 }
 
 const Family kChimera = {{"chimera", {}}, Placement::Mirror, false,

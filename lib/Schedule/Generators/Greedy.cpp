@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The choice that starts first is carried out first, so that no choice is made
+// The choice that starts first is executed first, so that no choice is made
 // before what it depends on is known.
 //===----------------------------------------------------------------------===//
 

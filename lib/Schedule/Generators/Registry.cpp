@@ -95,9 +95,9 @@ std::optional<ScheduleSpec> parseScheduleSpec(StringRef text,
   return ScheduleSpec(std::move(*spec));
 }
 
-std::string refuse(const Problem &problem) {
+std::string checkProblem(const Problem &problem) {
   const Family &family = problem.spec.getFamily();
-  return family.refuse ? family.refuse(problem) : "";
+  return family.check ? family.check(problem) : "";
 }
 
 std::vector<Order> generate(const Problem &problem) {

@@ -171,7 +171,7 @@ std::optional<std::string> placeTransfersByTime(const Model &model,
                                                 ArrayRef<double> taskTimes) {
   for (const Order &order : orders)
     if (!order.loops.empty() && order.loops.front().kind != LoopKind::Updates)
-      return "the orders do not drain at every update";
+      return "the orders do not flush at every update";
   // Sums of whole numbers are exact: what comes at one time does so in every
   // period, and recurs.
   constexpr double kLongest = 1 << 20;

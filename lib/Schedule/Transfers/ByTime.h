@@ -13,7 +13,7 @@
 
 namespace penstock::schedule {
 
-/// For orders over updates that drain. `rank` is the place of every task in the
+/// For orders over updates that flush. `rank` is the place of every task in the
 /// dataflow, `taskTimes` as placeTransfers has them. The first line of what is
 /// returned says why it cannot; more lines draw where the devices are stuck.
 std::optional<std::string>

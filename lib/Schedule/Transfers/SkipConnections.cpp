@@ -3,9 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows without the far messages are carried out, one thing after the other.
-// Whatever is added to that sequence between the run that sends and the run
-// that receives leaves it a sequence that can be carried out, so that the rows
+// Rows without the skip-connection messages are executed, one thing after the
+// other. Whatever is added to that sequence between the run that sends and the
+// run that receives leaves it a sequence that can be executed, so that the rows
 // with it have no deadlock either.
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ int getDistance(const Model &model, const Channel &channel) {
   return std::abs(senderStage(model, channel) - receiverStage(model, channel));
 }
 
-bool isNearest(const Model &model, int channel) {
+bool isShortest(const Model &model, int channel) {
   const Channel &own = model.channels[channel];
   auto isNoNearer = [&](int other) {
     const Channel &it = model.channels[other];
@@ -53,7 +53,8 @@ struct Row {
   size_t run = 0, transfer = 0;
 };
 
-/// A far message: between which times it can move, and when it does.
+/// A skip-connection message: between which times it can move, and when it
+/// does.
 struct Message {
   int channel;
   int64_t number;
@@ -148,8 +149,8 @@ bool FarPlacement::stepRun(Row &row) {
   return true;
 }
 
-/// A far message moves before the run that takes it, and so before the
-/// transfers behind that run.
+/// A skip-connection message moves before the run that takes it, and so before
+/// the transfers behind that run.
 bool FarPlacement::mayPass(const Row &row) const {
   for (size_t at = row.run; at < row.transfer; ++at)
     if (const Step &step = row.steps[at]; step.kind == EventKind::Run)
@@ -299,8 +300,8 @@ void FarPlacement::insert() {
   }
 }
 
-bool placeFarTransfers(const Model &model, ArrayRef<int> channels,
-                       MutableArrayRef<std::vector<Item>> rows) {
+bool placeSkipConnections(const Model &model, ArrayRef<int> channels,
+                          MutableArrayRef<std::vector<Item>> rows) {
   return channels.empty() || FarPlacement(model, channels, rows).place();
 }
 

@@ -17,17 +17,17 @@ namespace penstock::schedule {
 
 /// Returns true if no message that either of its runs sends or receives joins
 /// nearer stages than this one.
-bool isNearest(const Model &model, int channel);
+bool isShortest(const Model &model, int channel);
 
 /// How far apart the stages at the ends of a channel are.
 int getDistance(const Model &model, const Channel &channel);
 
 /// Adds the transfers of these channels to rows, by device, that have all
-/// others: where the rows get to them when they are carried out, each right
+/// others: where the rows get to them when they are executed, each right
 /// behind the nearest message of its run if it can be. Where the rows cannot be
-/// carried out, or leave no place, they stay as they are: false.
-bool placeFarTransfers(const Model &model, llvm::ArrayRef<int> channels,
-                       llvm::MutableArrayRef<std::vector<Item>> rows);
+/// executed, or leave no place, they stay as they are: false.
+bool placeSkipConnections(const Model &model, llvm::ArrayRef<int> channels,
+                          llvm::MutableArrayRef<std::vector<Item>> rows);
 
 } // namespace penstock::schedule
 

@@ -295,9 +295,9 @@ std::optional<std::string> Placement::placeByTime() {
 }
 
 std::optional<std::string> Placement::place() {
-  bool drains = true;
+  bool flushes = true;
   for (const Order &order : orders) {
-    drains &=
+    flushes &=
         order.loops.empty() || order.loops.front().kind == LoopKind::Updates;
     for (const Loop &loop : order.loops)
       for (const Item &item : loop.items)
@@ -310,14 +310,14 @@ std::optional<std::string> Placement::place() {
            order.loops.front().kind == LoopKind::Microbatches &&
            order.loops.front().count > 1;
   });
-  if (!drains && (inRounds || joinsWidths(model))) {
+  if (!flushes && (inRounds || joinsWidths(model))) {
     if (auto why = placeTransfersByRound(model, rank, orders))
       return why;
-  } else if (drains && fillsFaster() &&
+  } else if (flushes && fillsFaster() &&
              !placeTransfersByTime(model, rank, written, taskTimes)) {
     orders = std::move(written);
   } else if (written = orders; !placeInLoops()) {
-    if (!drains)
+    if (!flushes)
       return error;
     orders = std::move(written);
     if (auto why = placeByTime())

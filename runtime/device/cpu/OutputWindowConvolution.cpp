@@ -48,10 +48,10 @@ private:
 
 std::string OutputWindowConvolution::plan(const ConvolutionCall &descriptor) {
   conv = descriptor;
-  const std::string refusal = "oneDNN cannot compute the " + describe(conv);
+  const std::string message = "oneDNN cannot compute the " + describe(conv);
   if (conv.kind != PENSTOCK_CONV_WEIGHT_GRAD || conv.groups == 1 ||
       conv.input_channels != conv.groups || conv.output_channels != conv.groups)
-    return refusal;
+    return message;
   ConvolutionCall other = conv;
   other.kind = PENSTOCK_CONV_FORWARD;
   other.layout = conv.spatial_rank == 1 ? PENSTOCK_CPU_CONV_UPRIGHT
@@ -73,7 +73,7 @@ std::string OutputWindowConvolution::plan(const ConvolutionCall &descriptor) {
   }
   if (!turned.plan(other).empty() ||
       turned.getImplementation().find("jit_dw") == std::string::npos)
-    return refusal;
+    return message;
   return "";
 }
 

@@ -296,10 +296,10 @@ static ConvolutionCall upright(ConvolutionCall conv) {
 
 std::string PartedConvolution::plan(const ConvolutionCall &descriptor) {
   bool isUpright = descriptor.layout == PENSTOCK_CPU_CONV_UPRIGHT;
-  const std::string refusal =
+  const std::string message =
       "oneDNN has no upright kernel for the " + describe(descriptor);
   if (isUpright && descriptor.spatial_rank != 1)
-    return refusal;
+    return message;
   const ConvolutionCall conv = isUpright ? upright(descriptor) : descriptor;
   ConvolutionDivision division = divideConvolution(conv);
   state = std::make_unique<State>(conv, division);
@@ -311,7 +311,7 @@ std::string PartedConvolution::plan(const ConvolutionCall &descriptor) {
   }
   if (isUpright && error.empty() &&
       state->implementation.find("jit_dw") == std::string::npos)
-    return refusal;
+    return message;
   return error;
 }
 

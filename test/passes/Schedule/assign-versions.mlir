@@ -16,9 +16,9 @@
 // CHECK:      pipeline.task @s0.E
 // CHECK:        pipeline.read @fc1 :
 
-// CLOSED: error: 'pipeline.schedule' op does not fit method pipedream, which never drains within a segment
+// CLOSED: error: 'pipeline.schedule' op does not fit method pipedream, which never flushes within a segment
 // NAME: for the --method option: unknown method 'hogwild': known are sync, naive, pipedream, 2bw, pipemare, spectrain, xpipe, pipeoptim, timeprest, v-timeprest, i-timeprest, hetpipe
-// OPEN: error: 'pipeline.schedule' op does not fit method sync, which drains at every update
+// OPEN: error: 'pipeline.schedule' op does not fit method sync, which flushes at every update
 pipeline.stage @s devices [0]
 pipeline.channel @x : [tensor<3xf32>] source(input "x")
 pipeline.task @s.F forward of @s(%k) {

@@ -34,7 +34,7 @@ Simulation simulateOf(llvm::StringRef text, int p, int64_t m,
   Problem problem(specOf(text), p, m, times);
   if (limit > 0)
     problem.memoryLimit = limit;
-  EXPECT_EQ(refuse(problem), "");
+  EXPECT_EQ(checkProblem(problem), "");
   Simulation simulation = simulate(problem, generate(problem));
   EXPECT_EQ(simulation.circle, "") << text.str() << " " << p << " " << m;
   return simulation;
@@ -53,7 +53,7 @@ double round4(double value) { return std::round(value * 1e4) / 1e4; }
 /// What is wrong with the schedule and its transfers, or "".
 std::string prove(llvm::StringRef text, int p, int64_t m) {
   Problem problem(specOf(text), p, m);
-  if (std::string why = refuse(problem); !why.empty())
+  if (std::string why = checkProblem(problem); !why.empty())
     return "refused";
   std::vector<Order> orders = generate(problem);
   if (auto why = placeTransfers(problem.model, orders))
@@ -87,7 +87,7 @@ TEST(Generated, AreProvedAtScale) {
        {"gpipe", "1f1b", "interleaved", "looped-bfs", "zb-h1", "zb-h2", "zb-v",
         "v-half", "v-min", "dualpipe-v", "chimera", "hanayo", "zb-auto"}) {
     Problem problem(specOf(text), 64, 4096);
-    ASSERT_EQ(refuse(problem), "") << text;
+    ASSERT_EQ(checkProblem(problem), "") << text;
     std::vector<Order> orders = generate(problem);
     ASSERT_FALSE(placeTransfers(problem.model, orders)) << text;
     std::clock_t begin = std::clock();
@@ -151,7 +151,7 @@ TEST(Generated, DoNotGrowWithMicrobatches) {
            {Times{18.522, 18.086, 9.337, .601}, Times{1, 1.3, .4, 0}})
         for (int p : {4, 6}) {
           Problem problem(specOf(text), p, 480, times);
-          if (!refuse(problem).empty())
+          if (!checkProblem(problem).empty())
             continue;
           size_t few = countEntries(problem, shares),
                  many = countEntries(problem.withMicrobatches(3840), shares);
@@ -171,11 +171,11 @@ std::string proveManyForwards(int p, int64_t m, int64_t ahead) {
   std::vector<Order> orders = generate(problem);
   if (auto why = placeTransfers(problem.model, orders))
     return *why;
-  std::vector<int64_t> leads = forwardLeads(problem.model, orders);
+  std::vector<int64_t> lags = computeForwardLags(problem.model, orders);
   for (int i = 0; i < p; ++i) {
     // Forwards of whole updates.
-    EXPECT_EQ(leads[i], m * std::min<int64_t>(ahead ? ahead : p, p - 1 - i));
-    problem.model.tasks[problem.task('F', i)].reads[0].lag = leads[i];
+    EXPECT_EQ(lags[i], m * std::min<int64_t>(ahead ? ahead : p, p - 1 - i));
+    problem.model.tasks[problem.task('F', i)].reads[0].lag = lags[i];
   }
   Proof proof = verifyOrders(problem.model, orders);
   if (proof.violation)
@@ -197,13 +197,13 @@ TEST(Generated, ManyForwards) {
         EXPECT_EQ(proveManyForwards(p, m, ahead), "")
             << "p = " << p << ", M = " << m << ", ahead " << ahead;
   EXPECT_EQ(proveManyForwards(8, 64, 0), "");
-  EXPECT_EQ(refuse(Problem(specOf("nf1b:ahead=3"), 3, 2)),
+  EXPECT_EQ(checkProblem(Problem(specOf("nf1b:ahead=3"), 3, 2)),
             "schedule nf1b on 3 devices runs forwards at most 2 updates "
             "ahead, not 3: use ahead=2 or leave it out");
-  EXPECT_EQ(refuse(Problem(specOf("nf1b:ahead=1"), 1, 2)),
+  EXPECT_EQ(checkProblem(Problem(specOf("nf1b:ahead=1"), 1, 2)),
             "schedule nf1b on 1 device runs forwards at most 0 updates "
             "ahead, not 1: use it without ahead");
-  EXPECT_EQ(refuse(Problem(specOf("nf1b"), 3, 65)),
+  EXPECT_EQ(checkProblem(Problem(specOf("nf1b"), 3, 65)),
             "schedule nf1b writes out the microbatches of an update, at most "
             "64 per device, not 65: use fewer microbatches");
 }
@@ -213,7 +213,8 @@ TEST(Generated, KeepToTheLimitOfTheirText) {
     std::string text = "zb-auto:memory-limit=" + std::to_string(limit);
     EXPECT_LE(most(simulateOf(text, 4, 8).peaks), limit + 1e-9) << text;
   }
-  EXPECT_NE(refuse(Problem(specOf("zb-auto:memory-limit=0.5"), 4, 8)), "");
+  EXPECT_NE(checkProblem(Problem(specOf("zb-auto:memory-limit=0.5"), 4, 8)),
+            "");
 }
 
 //===----------------------------------------------------------------------===//
@@ -305,7 +306,7 @@ TEST(ClosedForms, Flushed) {
     }
 }
 
-/// With leads of p - 1 - i no device idles; with fewer, all wait at an update
+/// With lags of p - 1 - i no device idles; with fewer, all wait at an update
 /// for as many microbatches as devices that they do not cover.
 TEST(ClosedForms, ManyForwards) {
   for (const Times &times : {Times{1, 1, 1, 0}, Times{2, 1, 1, 0}})
@@ -447,7 +448,7 @@ TEST(ScheduleSpec, Mistakes) {
 
 TEST(ScheduleSpec, Refusals) {
   auto refusal = [](llvm::StringRef text, int p, int m) {
-    return refuse(Problem(specOf(text), p, m));
+    return checkProblem(Problem(specOf(text), p, m));
   };
   EXPECT_EQ(refusal("interleaved", 4, 6),
             "schedule interleaved on 4 devices needs a multiple of 4 "

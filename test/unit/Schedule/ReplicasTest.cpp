@@ -106,15 +106,15 @@ TEST(Replicas, OpenOrdersHold) {
         Line line = makeLine(widths, M, skip);
         std::vector<Order> orders = generateOpen(line.model);
         ASSERT_EQ(placeTransfers(line.model, orders), std::nullopt);
-        std::vector<int64_t> leads = forwardLeads(line.model, orders);
+        std::vector<int64_t> lags = computeForwardLags(line.model, orders);
         for (size_t i = 0; i < widths.size(); ++i)
-          EXPECT_EQ(leads[i], leadOf(widths, i));
+          EXPECT_EQ(lags[i], leadOf(widths, i));
         setLags(line, widths);
         ASSERT_EQ(line.size(orders), "") << widths.size() << " stages, M " << M;
         // PipeDream's versions: ceil(lag / M) + 1.
         for (size_t i = 0; i < widths.size(); ++i)
           EXPECT_EQ(line.model.variables[line.weight[i]].versions,
-                    (leads[i] + M - 1) / M + 1);
+                    (lags[i] + M - 1) / M + 1);
         EXPECT_FALSE(verifyOrders(line.model, orders).violation);
         for (int64_t length = 1; length <= 6; ++length)
           EXPECT_TRUE(holdsFor(line.model, orders, length));

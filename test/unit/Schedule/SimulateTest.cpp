@@ -105,7 +105,7 @@ TEST(Simulate, UnevenStages) {
       for (int m : {2 * p, 4 * p})
         for (size_t next : {0, 1, 2, 3, 4}) {
           Problem problem(*parseScheduleSpec(name, error), p, m);
-          ASSERT_EQ(refuse(problem), "");
+          ASSERT_EQ(checkProblem(problem), "");
           auto share = [&] { return shares[next++ % std::size(shares)]; };
           for (int stage = 0; stage < problem.stages; ++stage)
             problem.stageTimes.push_back({share(), share(), share(), 0});

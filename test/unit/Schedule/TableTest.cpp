@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All small tables: what can be carried out between neighbors can be so with a
+// All small tables: what can be executed between neighbors can be so with a
 // message from the first stage to the last, too, and no other.
 //===----------------------------------------------------------------------===//
 
@@ -101,7 +101,7 @@ private:
   std::vector<std::vector<int>> counts;
 };
 
-/// Whether a table can be carried out by a model.
+/// Whether a table can be executed by a model.
 bool isProved(Model model, const std::string &text, bool withTransfers) {
   std::string error;
   std::optional<CsvSchedule> table = parseCsv(text, {}, error);
@@ -122,7 +122,7 @@ bool isProved(Model model, const std::string &text, bool withTransfers) {
   return !verifyOrders(model, *orders).violation;
 }
 
-/// Tries all tables; how many there are, and how many can be carried out.
+/// Tries all tables; how many there are, and how many can be executed.
 std::pair<int, int> tryTables(int microbatches, bool withTransfers) {
   Line plain(kStages, microbatches), skipping(kStages, microbatches, true);
   std::vector<std::vector<std::string>> rows;

@@ -58,7 +58,7 @@ TEST(Verify, VersionsPresentInOpenOrders) {
       {0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
       {0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
       {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}};
-  const std::vector<int64_t> backwardOf = {0, 1, 2, 3, 4, 5,
+  const std::vector<int64_t> backwardOf = {0, 1, 2, 3, 4,  5,
                                            6, 7, 8, 9, 10, 11};
   Line line(4, 1);
   std::vector<Order> orders = generateOpen(line.model);
@@ -92,7 +92,8 @@ TEST(Verify, LeadsOfOpenOrders) {
       std::vector<int64_t> expected;
       for (int i = 0; i < p; ++i)
         expected.push_back(p - 1 - i);
-      EXPECT_EQ(forwardLeads(line.model, generateOpen(line.model)), expected);
+      EXPECT_EQ(computeForwardLags(line.model, generateOpen(line.model)),
+                expected);
     }
 }
 
