@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --split-input-file --pipeline-set-training=microbatches=1 --pipeline-verify=level=training --verify-diagnostics
+// RUN: %expand-cases %s | penstock-opt --split-input-file --pipeline-set-training=microbatches=1 --pipeline-verify=level=training --verify-diagnostics
 
 // C38: functions of tasks say what their arguments and results stand for.
 
@@ -30,112 +30,88 @@ pipeline.task @s0.U update of @s0(%t) {
 // -----
 
 // The gradient of another parameter.
-!t = tensor<2xf32>
-pipeline.stage @s0
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @v : !t parameter of @s0
-pipeline.variable @v.grad : !t gradient of @s0 {pipeline.parameter = @v}
-func.func private @sgd(!t, !t {pipeline.into = 1}, f32) -> (!t, !t)
-  attributes {pipeline.signature = #pipeline.signature<(parameter, gradient, "lr") -> (parameter, gradient)>}
-func.func private @g(!t) -> !t
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %0 = pipeline.read @v.grad : !t
-  %1 = func.call @g(%0) : (!t) -> !t
-  pipeline.write %1 to @v.grad : !t
-}
-pipeline.task @s0.U update of @s0(%t) {
-  %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
-  %w = pipeline.read @w : !t
-  %g = pipeline.read @v.grad : !t
-  // expected-error @+1 {{C38: gives @sgd as argument 1 @v.grad of role gradient, which belongs to @v, and others that belong to @w}}
-  %2:2 = func.call @sgd(%w, %g, %lr) : (!t, !t, f32) -> (!t, !t)
-  pipeline.write %2#0 to @w : !t
-  pipeline.write %2#1 to @v.grad : !t
-}
+@@
+-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
++pipeline.variable @v : !t parameter of @s0
++pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @v}
+@@
+-  %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
++  // expected-error @+1 {{C38: gives @sgd as argument 1 @w.grad of role gradient, which belongs to @v, and others that belong to @w}}
++  %2:2 = func.call @sgd(%w, %g, %lr) : (!t, !t, f32) -> (!t, !t)
 
 // -----
 
 // Results in each other's place, another number, and states in another order.
-!t = tensor<2xf32>
-pipeline.stage @s0
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-func.func private @sgd(!t, !t {pipeline.into = 1}, f32) -> (!t, !t)
-  attributes {pipeline.signature = #pipeline.signature<(parameter, gradient, "lr") -> (parameter, gradient)>}
-func.func private @g(!t) -> !t
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %0 = pipeline.read @w.grad : !t
-  %1 = func.call @g(%0) : (!t) -> !t
-  pipeline.write %1 to @w.grad : !t
-}
-pipeline.task @s0.U update of @s0(%t) {
-  %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
-  %w = pipeline.read @w : !t
-  %g = pipeline.read @w.grad : !t
-  %2:2 = func.call @sgd(%w, %g, %lr) : (!t, !t, f32) -> (!t, !t)
-  pipeline.write %2#1 to @w : !t
-  // expected-error @+1 {{C38: writes result 0 of @sgd, a new parameter of @w, to @w.grad}}
-  pipeline.write %2#0 to @w.grad : !t
-}
+@@
+-  %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
+-  pipeline.write %2#0 to @w : !t
+-  pipeline.write %2#1 to @w.grad : !t
++  %2:2 = func.call @sgd(%w, %g, %lr) : (!t, !t, f32) -> (!t, !t)
++  pipeline.write %2#1 to @w : !t
++  // expected-error @+1 {{C38: writes result 0 of @sgd, a new parameter of @w, to @w.grad}}
++  pipeline.write %2#0 to @w.grad : !t
 
 // -----
 
-!t = tensor<2xf32>
-pipeline.stage @s0
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-func.func private @sgd(!t, !t, f32) -> !t
-  attributes {pipeline.signature = #pipeline.signature<(parameter, gradient, "lr") -> (parameter)>}
-func.func private @g(!t) -> !t
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %0 = pipeline.read @w.grad : !t
-  %1 = func.call @g(%0) : (!t) -> !t
-  pipeline.write %1 to @w.grad : !t
-}
-pipeline.task @s0.U update of @s0(%t) {
-  %other = pipeline.hyperparameter "momentum" default(0.9) : f32
-  %w = pipeline.read @w : !t
-  %g = pipeline.read @w.grad : !t
-  // expected-error @+1 {{C38: gives @sgd as argument 2 "momentum", which stands for "lr"}}
-  %2 = func.call @sgd(%w, %g, %other) : (!t, !t, f32) -> !t
-  pipeline.write %2 to @w : !t
-}
+@@
+-  %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
++  %lr = pipeline.hyperparameter "momentum" default(0.9) : f32
+@@
+-  %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
++  // expected-error @+1 {{C38: gives @sgd as argument 2 "momentum", which stands for "lr"}}
++  %2:2 = func.call @sgd(%w, %g, %lr) : (!t, !t, f32) -> (!t, !t)
 
 // -----
 
-!t = tensor<2xf32>
-pipeline.stage @s0
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
-pipeline.variable @w.v : !t optimizer of @s0 {pipeline.parameter = @w}
-func.func private @adam(!t, !t, !t {pipeline.into = 1}, !t {pipeline.into = 2}) -> (!t, !t, !t)
-  attributes {pipeline.signature = #pipeline.signature<(parameter, gradient, optimizer, optimizer) -> (parameter, optimizer, optimizer)>}
-func.func private @g(!t) -> !t
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %0 = pipeline.read @w.grad : !t
-  %1 = func.call @g(%0) : (!t) -> !t
-  pipeline.write %1 to @w.grad : !t
-}
-pipeline.task @s0.U update of @s0(%t) {
-  %w = pipeline.read @w : !t
-  %g = pipeline.read @w.grad : !t
-  %m = pipeline.read @w.m : !t
-  %v = pipeline.read @w.v : !t
-  // expected-error @+1 {{C38: gives @adam @w.v before @w.m, which comes first}}
-  %2:3 = func.call @adam(%w, %g, %v, %m) : (!t, !t, !t, !t) -> (!t, !t, !t)
-  pipeline.write %2#0 to @w : !t
-  pipeline.write %2#1 to @w.v : !t
-  pipeline.write %2#2 to @w.m : !t
-}
+@@
+ pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.v : !t optimizer of @s0 {pipeline.parameter = @w}
+-func.func private @sgd(!t, !t {pipeline.into = 1}, f32) -> (!t, !t)
+-  attributes {pipeline.signature = #pipeline.signature<(parameter, gradient, "lr") -> (parameter, gradient)>}
++func.func private @adam(!t, !t, !t {pipeline.into = 1}, !t {pipeline.into = 2}) -> (!t, !t, !t)
++  attributes {pipeline.signature = #pipeline.signature<(parameter, gradient, optimizer, optimizer) -> (parameter, optimizer, optimizer)>}
+@@
+-  %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
+-  pipeline.write %2#0 to @w : !t
+-  pipeline.write %2#1 to @w.grad : !t
++  %m = pipeline.read @w.m : !t
++  %v = pipeline.read @w.v : !t
++  // expected-error @+1 {{C38: gives @adam @w.v before @w.m, which comes first}}
++  %2:3 = func.call @adam(%w, %g, %v, %m) : (!t, !t, !t, !t) -> (!t, !t, !t)
++  pipeline.write %2#0 to @w : !t
++  pipeline.write %2#1 to @w.v : !t
++  pipeline.write %2#2 to @w.m : !t
+
+// -----
+
+// What is adjusted is a weight, and moves along what is made to be a direction.
+@@
+ pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
+@@
+-  %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
+-  pipeline.write %2#0 to @w : !t
+-  pipeline.write %2#1 to @w.grad : !t
++  %m = pipeline.read @w.m : !t
++  // expected-error @+1 {{C38: adjusts @w.grad of role gradient, which is no weight}}
++  %2 = pipeline.predict %g, %m, %lr steps(1.0) : !t, f32
++  pipeline.write %2 to @w : !t
+
+// -----
+
+@@
+ pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.v : !t optimizer of @s0 {pipeline.parameter = @w}
+@@
+-  %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
+-  pipeline.write %2#0 to @w : !t
+-  pipeline.write %2#1 to @w.grad : !t
++  %v = pipeline.read @w.v : !t
++  // expected-error @+1 {{C38: moves along @w.v of role optimizer, one of 2 states of @w}}
++  %2 = pipeline.predict %w, %v, %lr steps(1.0) : !t, f32
++  pipeline.write %2 to @w : !t
 
 // -----
 
@@ -200,20 +176,15 @@ pipeline.task @s0.F forward of @s0(%k) {
 // -----
 
 // Once, even if nobody wants the second result.
-!t = tensor<2xf32>
-pipeline.stage @s0
-pipeline.channel @x : [!t] source(input "x")
-pipeline.channel @loss : [!t] sink(loss)
-func.func private @s0.forward(!t) -> !t
-  attributes {pipeline.signature = #pipeline.signature<(@x) -> (@loss)>}
-pipeline.task @s0.F forward of @s0(%k) {
-  %0 = pipeline.take @x : !t
-  // expected-note @+1 {{the other call}}
-  %1 = func.call @s0.forward(%0) : (!t) -> !t
-  // expected-error @+1 {{C38: calls @s0.forward again, which stands for values of one call}}
-  %2 = func.call @s0.forward(%0) : (!t) -> !t
-  pipeline.put %1 to @loss : !t
-}
+@@
++  // expected-note @+1 {{the other call}}
+   %1:2 = func.call @s0.forward(%0) : (!t) -> (!t, !t)
+-  pipeline.put %1#1 to @loss : !t
+-  pipeline.put %1#0 to @y : !t
++  // expected-error @+1 {{C38: calls @s0.forward again, which stands for values of one call}}
++  %2:2 = func.call @s0.forward(%0) : (!t) -> (!t, !t)
++  pipeline.put %1#0 to @loss : !t
++  pipeline.put %1#1 to @y : !t
 
 // -----
 
@@ -285,50 +256,4 @@ pipeline.task @s0.F forward of @s0(%k) {
 pipeline.task @s0.B backward of @s0(%k) {
   %0 = pipeline.take @mean.seen : !t
   %1 = pipeline.take @var.seen : !t
-}
-
-// -----
-
-// What is adjusted is a weight, and moves along what is made to be a direction.
-!t = tensor<2xf32>
-pipeline.stage @s0
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %0 = pipeline.read @w.grad : !t
-  pipeline.write %0 to @w.grad : !t
-}
-pipeline.task @s0.U update of @s0(%t) {
-  %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
-  %g = pipeline.read @w.grad : !t
-  %m = pipeline.read @w.m : !t
-  // expected-error @+1 {{C38: adjusts @w.grad of role gradient, which is no weight}}
-  %0 = pipeline.predict %g, %m, %lr steps(1.0) : !t, f32
-  pipeline.write %0 to @w : !t
-}
-
-// -----
-
-!t = tensor<2xf32>
-pipeline.stage @s0
-pipeline.variable @w : !t parameter of @s0
-pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
-pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
-pipeline.variable @w.v : !t optimizer of @s0 {pipeline.parameter = @w}
-pipeline.task @s0.F forward of @s0(%k) {
-}
-pipeline.task @s0.B backward of @s0(%k) {
-  %0 = pipeline.read @w.grad : !t
-  pipeline.write %0 to @w.grad : !t
-}
-pipeline.task @s0.U update of @s0(%t) {
-  %lr = pipeline.hyperparameter "lr" default(1.0e-2) : f32
-  %w = pipeline.read @w : !t
-  %v = pipeline.read @w.v : !t
-  // expected-error @+1 {{C38: moves along @w.v of role optimizer, one of 2 states of @w}}
-  %0 = pipeline.predict %w, %v, %lr steps(1.0) : !t, f32
-  pipeline.write %0 to @w : !t
 }
