@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/AttributeRules.h"
+#include "dialects/Pipeline/ModelFiles.h"
 #include "dialects/Pipeline/ParameterGroups.h"
 #include "dialects/Pipeline/Pipeline.h"
 
@@ -102,6 +103,13 @@ static bool isBackwardTask(Operation *op) {
 
 static const AttributeRule rules[] = {
     {kModelAttr, isOn<ModuleOp, BytesAttr>, "a byte range, on the module"},
+    {kExternalDataAttr,
+     [](Operation *op, Attribute value) {
+       auto files = dyn_cast<ArrayAttr>(value);
+       return isa<ModuleOp>(op) && files &&
+              llvm::all_of(files, llvm::IsaPred<StringAttr>);
+     },
+     "a list of files, on the module"},
     {kDirectConvolutionAttr, isOn<ModuleOp, UnitAttr>,
      "without a value, on the module"},
     {kStageSecondsAttr,

@@ -15,6 +15,7 @@
 #include "passes/Frontend/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Program/Passes.h"
+#include "passes/Runtime/FileTable.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Training/Passes.h"
 #include "passes/Verify/Passes.h"
@@ -298,13 +299,7 @@ int Compilation::checkFiles() {
 
 /// Nor of what the program takes its weights from.
 int Compilation::checkWeightFiles() {
-  llvm::SetVector<StringRef> files;
-  if (auto model =
-          (*module)->getAttrOfType<pipeline::BytesAttr>(pipeline::kModelAttr))
-    files.insert(model.getFile());
-  for (auto variable : module->getOps<pipeline::VariableOp>())
-    if (pipeline::BytesAttr init = variable.getInitAttr())
-      files.insert(init.getFile());
+  llvm::SetVector<StringRef> files = FileTable::findNames(*module);
   for (StringRef output :
        {options.output, options.emitSchedule, options.reportJson})
     for (StringRef file : files)

@@ -15,9 +15,10 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <map>
 #include <memory>
 
 namespace penstock::onnx {
@@ -57,6 +58,10 @@ public:
   /// The file that the byte ranges refer to: the model, or its binary copy.
   llvm::StringRef getPath() const { return path; }
   uint64_t getSize() const { return buffer->getBufferSize(); }
+  /// The files of external data that getBytes() has read, in order.
+  auto getExternalFiles() const {
+    return llvm::make_first_range(externalFiles);
+  }
 
   /// Where the values of an initializer are. Its type has been checked to need
   /// `expectedBytes`.
@@ -77,7 +82,7 @@ private:
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   ModelRecord record;
   ::onnx::ModelProto model;
-  llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> externalFiles;
+  std::map<std::string, std::unique_ptr<llvm::MemoryBuffer>> externalFiles;
 };
 
 /// The type of a tensor of the model; an error names what is wrong with it.

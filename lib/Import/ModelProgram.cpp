@@ -8,6 +8,7 @@
 
 #include "Importer.h"
 
+#include "dialects/Pipeline/ModelFiles.h"
 #include "dialects/Pipeline/ParameterGroups.h"
 
 #include "dialects/Onnx/DiscardableAttributes.h"
@@ -112,6 +113,10 @@ LogicalResult Importer::buildProgram(ModuleOp module) {
                   pipeline::BytesAttr::get(builder.getContext(),
                                            file->getPath(), 0,
                                            file->getSize()));
+  SmallVector<StringRef> external(file->getExternalFiles());
+  if (!external.empty())
+    module->setAttr(pipeline::kExternalDataAttr,
+                    builder.getStrArrayAttr(external));
   if (!unusedInputs.empty())
     module->setAttr(kUnusedInputsAttr, builder.getStrArrayAttr(unusedInputs));
   if (options.onlyLossOutput && !unreached.empty())

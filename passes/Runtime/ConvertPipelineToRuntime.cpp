@@ -8,6 +8,7 @@
 // constant penstock_program. The replay program is merged into the module.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/ModelFiles.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Runtime/ActionTable.h"
 #include "passes/Runtime/CallTable.h"
@@ -351,6 +352,7 @@ struct ConvertPipelineToRuntime
   /// Removes the rest but kernels, visible in this object only.
   void removeRest(ModuleOp root) {
     root->removeAttr(kModelAttr);
+    root->removeAttr(kExternalDataAttr);
     for (Operation &op : llvm::make_early_inc_range(*root.getBody())) {
       // Printed programs keep what they were made with.
       if (isa<TrainingOp>(op))

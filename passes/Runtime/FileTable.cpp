@@ -1,4 +1,4 @@
-//===- FileTable.cpp - The files with initial values ----------------------===//
+//===- FileTable.cpp - The files of the model -----------------------------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,6 +9,7 @@
 #include "passes/Runtime/FileTable.h"
 #include "passes/Runtime/AbiStructs.h"
 
+#include "dialects/Pipeline/ModelFiles.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Support/MappedFile.h"
 #include "penstock/sha256.h"
@@ -68,6 +69,9 @@ llvm::SetVector<StringRef> FileTable::findNames(ModuleOp root) {
       for (NamedAttribute other : tied)
         names.insert(getBytes(other.getValue()).getFile());
   }
+  if (auto external = root->getAttrOfType<ArrayAttr>(kExternalDataAttr))
+    for (StringRef name : external.getAsValueRange<StringAttr>())
+      names.insert(name);
   return names;
 }
 

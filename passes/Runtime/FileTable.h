@@ -1,4 +1,4 @@
-//===- FileTable.h - The files with initial values --------------*- C++ -*-===//
+//===- FileTable.h - The files of the model ---------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,13 +21,13 @@
 
 namespace penstock {
 
-/// The files with initial values. Those of the replay are the same.
+/// The files of the model. Those of the replay are the same.
 class FileTable {
 public:
-  /// The files that variables name, in the order of the table: the model comes
-  /// first.
+  /// The model, the files that variables name, and the other external data, in
+  /// the order of the table.
   static llvm::SetVector<llvm::StringRef> findNames(mlir::ModuleOp root);
-  /// Reads what is to be known about each file that variables name.
+  /// Reads what is to be known about each file.
   mlir::LogicalResult collect(mlir::ModuleOp root);
   int64_t getIndex(llvm::StringRef name) const;
   std::vector<Constant> getTable(ConstantBuilder &constants) const;

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <unistd.h>
 
 using namespace penstock::runtime;
@@ -80,6 +79,14 @@ static Error openFirst(const penstock_file &expected, bool isModel,
                    tried.c_str());
 }
 
+std::filesystem::path
+penstock::runtime::getRelativePath(const penstock_program &program,
+                                   uint32_t file) {
+  return std::filesystem::path(program.files[file].path)
+      .lexically_relative(
+          std::filesystem::path(program.files[0].path).parent_path());
+}
+
 Error penstock::runtime::openModelFiles(const penstock_program &program,
                                         const std::string &given,
                                         std::vector<MappedFile> &files) {
@@ -126,13 +133,11 @@ Error penstock::runtime::openModelFiles(const penstock_program &program,
     return error;
 
   // 3. Its external data.
-  for (size_t i = 1; i < files.size(); ++i) {
-    std::filesystem::path path(program.files[i].path);
-    places = {path.string()};
-    std::filesystem::path relative =
-        path.lexically_relative(compiled.parent_path());
-    std::string beside = folderOf(files[0].getPath()) + "/" + relative.string();
-    if (!sameFile(beside, path.string()))
+  for (uint32_t i = 1; i < files.size(); ++i) {
+    places = {program.files[i].path};
+    std::string beside = folderOf(files[0].getPath()) + "/" +
+                         getRelativePath(program, i).string();
+    if (!sameFile(beside, places.front()))
       places.insert(places.begin(), beside);
     if (Error error =
             openFirst(program.files[i], /*isModel=*/false, places, files[i]))

@@ -14,6 +14,7 @@
 
 #include "penstock/abi.h"
 
+#include <filesystem>
 #include <vector>
 
 namespace penstock::runtime {
@@ -24,6 +25,11 @@ namespace penstock::runtime {
 /// relative to the model. Embedded files have an empty path.
 Error openModelFiles(const penstock_program &program, const std::string &given,
                      std::vector<MappedFile> &files);
+
+/// Returns the path of external data from the folder of the model on, as it was
+/// compiled.
+std::filesystem::path getRelativePath(const penstock_program &program,
+                                      uint32_t file);
 
 } // namespace penstock::runtime
 

@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/ModelWriter.h"
+#include "runtime/io/ModelFiles.h"
 #include "runtime/io/Npy.h"
-#include "runtime/io/WireFormat.h"
 
 #include <algorithm>
 #include <cstring>
@@ -56,22 +56,25 @@ penstock::runtime::inFileOrder(const penstock_variable &variable,
   return ordered;
 }
 
-Error ModelWriter::checkExternal(const std::string &path,
-                                 const std::string &location,
+std::string ModelWriter::getTarget(const std::string &path,
+                                   uint32_t file) const {
+  if (file == 0)
+    return path;
+  return folderOf(path) + "/" + getRelativePath(program, file).string();
+}
+
+Error ModelWriter::checkExternal(const std::string &path, uint32_t file,
                                  const char *flag) {
-  for (const External &known : externals)
-    if (known.location == location)
-      return {};
-  std::filesystem::path relative(location);
-  if (relative.is_absolute() ||
+  std::filesystem::path relative = getRelativePath(program, file);
+  if (relative.empty() ||
       std::find(relative.begin(), relative.end(), "..") != relative.end())
     return userError("%s: the model's external data '%s' is not inside its "
                      "folder",
-                     flag, location.c_str());
+                     flag, program.files[file].path);
   // What is embedded has no folder.
   const std::string &model = files[0].getPath();
-  std::string source = folderOf(model) + "/" + relative.string();
-  std::string target = folderOf(path) + "/" + relative.string();
+  const std::string &source = files[file].getPath();
+  std::string target = getTarget(path, file);
   if (!model.empty() &&
       (sameFile(folderOf(path), folderOf(model)) || sameFile(source, target)))
     return userError("%s: '%s' would overwrite the model's own weights in "
@@ -81,19 +84,6 @@ Error ModelWriter::checkExternal(const std::string &path,
       std::filesystem::path(path).lexically_normal())
     return userError("%s: '%s' is also the name of the model's external data",
                      flag, path.c_str());
-  std::filesystem::path compiled(program.files[0].path);
-  int32_t file = -1;
-  for (uint32_t i = 1; i < program.file_count; ++i)
-    if (sameFile(files[i].getPath(), source) ||
-        std::filesystem::path(program.files[i].path)
-                .lexically_relative(compiled.parent_path()) ==
-            relative.lexically_normal())
-      file = i;
-  if (file < 0 && model.empty())
-    return userError("%s: the model's external data '%s' holds no weights and "
-                     "is not embedded; give the model by --model FILE",
-                     flag, location.c_str());
-  externals.push_back({location, source, file});
   return {};
 }
 
@@ -108,41 +98,13 @@ Error ModelWriter::check(const std::string &path, const char *given) {
                        flag, path.c_str());
   if (program.file_count == 0)
     return defect("%s: the program names no model file", flag);
-
-  // 1. The tensors of the model, and where their values are.
-  std::vector<TensorRange> tensors;
-  if (!findTensors({files[0].data(), files[0].size()}, tensors))
-    return userError("%s: '%s' is not a binary ONNX model", flag,
-                     program.files[0].path);
-  externals.clear();
-  for (const TensorRange &tensor : tensors)
-    if (!tensor.location.empty())
-      if (Error error = checkExternal(path, tensor.location, flag))
-        return error;
-
-  // 2. Each variable is exactly one of them.
-  auto fileOf = [&](const TensorRange &tensor) {
-    if (tensor.location.empty())
-      return 0;
-    for (const External &external : externals)
-      if (external.location == tensor.location)
-        return external.file;
-    return -1;
-  };
-  for (uint32_t i = 0; i < program.variable_count; ++i) {
-    const penstock_variable &variable = program.variables[i];
-    if (!isSaved(variable))
-      continue;
-    auto isHome = [&](const TensorRange &tensor) {
-      return variable.file >= 0 && fileOf(tensor) == variable.file &&
-             tensor.offset == variable.file_offset &&
-             (tensor.length == variable.type.bytes ||
-              (tensor.length == 0 && !tensor.location.empty()));
-    };
-    if (std::none_of(tensors.begin(), tensors.end(), isHome))
-      return defect("%s: variable '%s' is no tensor of the model", flag,
-                    variable.name);
-  }
+  for (uint32_t file = 1; file < program.file_count; ++file)
+    if (Error error = checkExternal(path, file, flag))
+      return error;
+  for (uint32_t i = 0; i < program.variable_count; ++i)
+    if (isSaved(program.variables[i]) && program.variables[i].file < 0)
+      return defect("%s: variable '%s' is in no file of the model", flag,
+                    program.variables[i].name);
   return {};
 }
 
@@ -177,29 +139,19 @@ Error ModelWriter::write(const std::string &path, const ReadVariable &read) {
     return error ? error : output.close();
   };
 
+  // The model comes last: where it stands, its data stands too.
   std::vector<OutputFile> outputs;
-  for (const External &external : externals) {
-    std::string target = folderOf(path) + "/" + external.location;
+  for (uint32_t file = program.file_count; file-- > 0;) {
+    std::string target = getTarget(path, file);
     std::error_code status;
-    std::filesystem::create_directories(folderOf(target), status);
+    if (file > 0)
+      std::filesystem::create_directories(folderOf(target), status);
     OutputFile &output = outputs.emplace_back();
     if (Error error = output.create(target))
       return error;
-    MappedFile mapped;
-    if (external.file < 0)
-      if (Error error = mapped.open(external.source, flag))
-        return error;
-    const MappedFile &from = external.file < 0 ? mapped : files[external.file];
-    if (Error error = fill(output, from, external.file))
+    if (Error error = fill(output, files[file], int32_t(file)))
       return error;
   }
-  OutputFile &model = outputs.emplace_back();
-  if (Error error = model.create(path))
-    return error;
-  if (Error error = fill(model, files[0], 0))
-    return error;
-
-  // The model comes last: where it stands, its data stands too.
   for (OutputFile &output : outputs)
     if (Error error = output.commit())
       return error;
@@ -235,10 +187,8 @@ Error ModelWriter::verify(const std::string &path, const ReadVariable &read) {
     }
     return {};
   };
-  for (const External &external : externals)
-    if (external.file >= 0)
-      if (Error error =
-              compare(folderOf(path) + "/" + external.location, external.file))
-        return error;
-  return compare(path, 0);
+  for (uint32_t file = 0; file < program.file_count; ++file)
+    if (Error error = compare(getTarget(path, file), int32_t(file)))
+      return error;
+  return {};
 }

@@ -39,7 +39,7 @@ public:
       : program(program), files(files), flag(flag) {}
 
   /// Everything that can be known before training: the place is writable, each
-  /// variable has its range in the model, no input is overwritten.
+  /// variable is in a file of the model, no input is overwritten.
   /// `given` starts the message, if it is not that of the writer.
   Error check(const std::string &path, const char *given = nullptr);
   /// Needs a successful check(). Holds no more than a piece of a value.
@@ -49,20 +49,13 @@ public:
   Error verify(const std::string &path, const ReadVariable &read);
 
 private:
-  Error checkExternal(const std::string &path, const std::string &location,
-                      const char *flag);
-
-  /// An external data file of the model.
-  struct External {
-    std::string location; // relative to the model's folder
-    std::string source;
-    int32_t file; // in program.files, -1 when it holds no variable
-  };
+  Error checkExternal(const std::string &path, uint32_t file, const char *flag);
+  /// Returns where a file of the model goes when the model goes to `path`.
+  std::string getTarget(const std::string &path, uint32_t file) const;
 
   const penstock_program &program;
   const std::vector<MappedFile> &files;
   const char *const flag;
-  std::vector<External> externals;
 };
 
 } // namespace penstock::runtime

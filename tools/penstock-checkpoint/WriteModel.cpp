@@ -9,16 +9,18 @@
 
 #include "tools/penstock-checkpoint/WriteModel.h"
 
+#include "lib/Import/ExternalData.h"
 #include "penstock/one_line.h"
 #include "penstock/severity.h"
 #include "penstock/sha256.h"
 #include "runtime/io/ModelWriter.h"
-#include "runtime/io/WireFormat.h"
 
 #include <deque>
+#include <filesystem>
 #include <map>
 
 using namespace penstock::runtime;
+using penstock::onnx::TensorRecord;
 
 namespace {
 
@@ -34,7 +36,7 @@ private:
   Error openModel(const std::string &path);
   void offer(const ManifestTensor &tensor, const char *values);
   Error addWeight(const ManifestTensor &tensor, const char *values);
-  Error findFile(const TensorRange &range, int32_t &number);
+  Error openExternal(const TensorRecord &record);
 
   const Checkpoint &checkpoint;
   const bool isRaw;
@@ -42,8 +44,9 @@ private:
   std::deque<std::string> paths; ///< of `files`
   std::vector<penstock_file> descriptions;
   std::vector<MappedFile> files, values;
-  std::vector<TensorRange> ranges;
-  std::map<std::string_view, const TensorRange *> initializers;
+  penstock::onnx::ModelRecord record;
+  std::map<std::string_view, const TensorRecord *> initializers;
+  std::map<std::string, int32_t> external; ///< `files` by location
   struct Weight {
     int rank = 0;
     const ManifestTensor *tensor = nullptr;
@@ -56,16 +59,32 @@ private:
 
 } // namespace
 
+/// The entry of a tensor's external data, or "".
+static std::string getLocation(const TensorRecord &record) {
+  for (const auto &[key, value] : record.externalData)
+    if (key == "location")
+      return value;
+  return "";
+}
+
 Error Writer::openModel(const std::string &path) {
   paths.push_back(path);
   if (Error error = files.emplace_back().open(path, "--onnx"))
     return error;
-  if (!findTensors({files[0].data(), files[0].size()}, ranges))
+  llvm::Expected<penstock::onnx::ModelRecord> walked =
+      penstock::onnx::walkModel({files[0].data(), files[0].size()});
+  if (!walked) {
+    llvm::consumeError(walked.takeError());
     return userError("--onnx: '%s' is not a binary ONNX model", path.c_str());
-  for (const TensorRange &range : ranges)
-    if (range.isInitializer &&
-        !initializers.try_emplace(range.name, &range).second)
-      initializers[range.name] = nullptr; // not to be told from another one
+  }
+  record = std::move(*walked);
+  for (const TensorRecord &tensor : record.initializers) {
+    if (!initializers.try_emplace(tensor.name, &tensor).second)
+      initializers[tensor.name] = nullptr; // not to be told from another one
+    if (tensor.external)
+      if (Error error = openExternal(tensor))
+        return error;
+  }
   uint8_t digest[32];
   penstock_sha256(files[0].data(), files[0].size(), digest);
   std::string text;
@@ -79,19 +98,13 @@ Error Writer::openModel(const std::string &path) {
   return {};
 }
 
-Error Writer::findFile(const TensorRange &range, int32_t &number) {
-  number = 0;
-  if (range.location.empty())
+Error Writer::openExternal(const TensorRecord &record) {
+  std::string location = getLocation(record);
+  if (!external.try_emplace(location, int32_t(paths.size())).second)
     return {};
-  std::string path = folderOf(paths[0]) + "/" + range.location;
-  for (size_t i = 0; i < paths.size(); ++i)
-    if (paths[i] == path) {
-      number = int32_t(i);
-      return {};
-    }
-  number = int32_t(paths.size());
-  paths.push_back(path);
-  return files.emplace_back().open(path, "--onnx");
+  std::filesystem::path folder = std::filesystem::path(paths[0]).parent_path();
+  paths.push_back((folder / location).string());
+  return files.emplace_back().open(paths.back(), "--onnx");
 }
 
 /// Keeps what stands for the initializer best: the weights as they are in the
@@ -114,24 +127,32 @@ Error Writer::addWeight(const ManifestTensor &tensor, const char *source) {
     return userError("--onnx: '%s' has %s initializer '%s'", paths[0].c_str(),
                      found == initializers.end() ? "no" : "more than one",
                      tensor.name.c_str());
-  const TensorRange &range = *found->second;
+  const TensorRecord &record = *found->second;
   penstock_variable variable = {};
-  if (Error error = findFile(range, variable.file))
-    return error;
-  bool isRest = range.length == 0 && !range.location.empty();
-  if (range.length != tensor.bytes && !isRest)
+  if (record.external) {
+    llvm::Expected<penstock::onnx::ExternalRange> range =
+        penstock::onnx::resolveExternalData(record, paths[0], tensor.bytes);
+    if (!range)
+      return userError("--onnx: '%s': %s", paths[0].c_str(),
+                       llvm::toString(range.takeError()).c_str());
+    variable.file = external.at(getLocation(record));
+    variable.file_offset = range->offset;
+  } else if (!record.hasBytes || record.length != tensor.bytes) {
     return userError(
         "--onnx: initializer '%s' of '%s' has %llu bytes, and %llu "
         "in the checkpoint",
-        tensor.name.c_str(), paths[0].c_str(), (unsigned long long)range.length,
+        tensor.name.c_str(), paths[0].c_str(),
+        (unsigned long long)(record.hasBytes ? record.length : 0),
         (unsigned long long)tensor.bytes);
+  } else {
+    variable.file_offset = record.offset;
+  }
   variable.name = tensor.name.c_str();
   variable.kind = "";
   variable.role = PENSTOCK_ROLE_PARAMETER;
   variable.of = uint32_t(variables.size());
   variable.type = {tensor.element, uint32_t(tensor.shape.size()),
                    tensor.shape.data(), tensor.bytes};
-  variable.file_offset = range.offset;
   variables.push_back(variable);
   sources.push_back(source);
   return {};

@@ -8,6 +8,11 @@ func.func private @f() attributes {pipeline.model = 1}
 
 // -----
 
+// expected-error @+1 {{'pipeline.external_data' is a list of files, on the module}}
+module attributes {pipeline.external_data = [1]} {}
+
+// -----
+
 // expected-error @+1 {{'pipeline.direct_convolution' is without a value, on the module}}
 module attributes {pipeline.direct_convolution = 1} {}
 

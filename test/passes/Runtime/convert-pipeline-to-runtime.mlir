@@ -1,5 +1,6 @@
 // RUN: printf abc > %t.onnx
-// RUN: sed 's|MODEL|%t.onnx|' %s > %t.mlir
+// RUN: printf data > %t.data
+// RUN: sed 's|MODEL|%t.onnx|;s|EXTERNAL|%t.data|' %s > %t.mlir
 // RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime \
 // RUN:   | FileCheck %s
 // RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime --convert-scf-to-cf \
@@ -14,7 +15,7 @@
 
 // CHECK: llvm.func @penstock_send(!llvm.ptr, i32, i64, !llvm.ptr)
 
-module attributes {pipeline.model = #pipeline.bytes<"MODEL", 0, 3>} {
+module attributes {pipeline.model = #pipeline.bytes<"MODEL", 0, 3>, pipeline.external_data = ["EXTERNAL"]} {
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w : tensor<2x3xf32> parameter of @s1 init <"MODEL", 1, 24>
@@ -170,7 +171,7 @@ module @replay {
 
 // TABLE-DAG: @penstock.placements.w = internal constant [1 x { i32, i64, i64 }] [{ i32, i64, i64 } { i32 1, i64 128, i64 128 }]
 // TABLE-DAG: @replay.penstock.placements.w = internal constant {{.*}} { i32 0, i64 192, i64 0 }
-// TABLE-DAG: @penstock.files = {{.*}} i64 3, [32 x i8] c"\BAx\16\BF\8F\01\CF\EAAA@\DE]\AE\22#\B0\03a\A3\96\17z\9C\B4\10\FFa\F2\00\15\AD" }]
+// TABLE-DAG: @penstock.files = {{.*}} i64 3, [32 x i8] c"\BAx\16\BF\8F\01\CF\EAAA@\DE]\AE\22#\B0\03a\A3\96\17z\9C\B4\10\FFa\F2\00\15\AD" }, { ptr, i64, [32 x i8] } { ptr @{{.*}}, i64 4, [32 x i8] zeroinitializer }]
 // TABLE-DAG: @penstock.devices = {{.*}} { i64 256, i64 64, i32 1, ptr @penstock.string.[[CPU:[0-9]+]], ptr @penstock.string.{{[0-9]+}}, ptr @penstock.string.{{[0-9]+}} }, {{.*}} { i64 512, i64 128, i32 2, ptr @penstock.string.[[CPU]], {{.*}} }]
 // TABLE-DAG: @penstock.variables = {{.*}} { i32 1, i32 2, ptr @penstock.shape.2.3, i64 24 }, i32 0, i32 0, i64 1, ptr null, i32 2, i32 1, i32 1, ptr @penstock.placements.w, i32 0, i32 0, double 1.000000e+00 }]
 // TABLE-DAG: @penstock.channels = {{.*}} { ptr @penstock.string.{{[0-9]+}}, i32 1, ptr @penstock.string.{{[0-9]+}}, {{.*}} { i32 1, i32 2, ptr @penstock.shape.4.2, i64 32 }, i32 -1, i32 0, i32 2, i32 1, i32 1, i32 0, i32 0 }, {{.*}} i32 0, ptr null, {{.*}} i32 0, i32 1, i32 2, i32 1, i32 1, i32 0, i32 0 }]
@@ -183,6 +184,6 @@ module @replay {
 // TABLE-DAG: @penstock.functions.train = internal constant [2 x ptr] [ptr @train.0, ptr @train.1]
 // TABLE-DAG: @penstock.replicas = internal constant [2 x i32] [i32 1, i32 1]
 // TABLE-DAG: @penstock.schedules = {{.*}} { i32 0, i32 4, double 2.500000e-01, ptr @penstock.functions.train }, {{.*}} { i32 1, i32 1, double 0.000000e+00, ptr @penstock.functions.evaluate }]
-// TABLE-DAG: @penstock_program = constant {{.*}} { i32 {{[0-9]+}}, i32 2, i64 4, {{.*}}, i32 1, ptr @penstock.files, i32 1, i32 2, ptr @penstock.devices, i32 1, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 2, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges, i32 0, ptr null, ptr null, i32 0, ptr null, i32 0, ptr null }
+// TABLE-DAG: @penstock_program = constant {{.*}} { i32 {{[0-9]+}}, i32 2, i64 4, {{.*}}, i32 2, ptr @penstock.files, i32 1, i32 2, ptr @penstock.devices, i32 1, i32 1, ptr @penstock.variables, i32 2, ptr @penstock.channels, i32 2, ptr @penstock.tasks, i32 2, ptr @penstock.gemms, i32 0, ptr null, i32 2, ptr @penstock.hyperparameters, i32 2, ptr @penstock.schedules, ptr @replay.penstock_program, ptr null, i64 0, i32 0, ptr null, i32 0, ptr null, i32 1, ptr @penstock.ranges, i32 0, ptr null, ptr null, i32 0, ptr null, i32 0, ptr null }
 // TABLE-DAG: @replay.penstock_program = internal constant
 }

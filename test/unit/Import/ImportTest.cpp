@@ -88,10 +88,21 @@ TEST_F(Import, ExternalDataIsReferredTo) {
   entry->set_key("location");
   entry->set_value("m.data");
   folder.write("m.data", bytesOf(kWeights));
+  TensorProto *indices = addInitializer(model, "i", {2}, TensorProto::INT64);
+  indices->set_data_location(TensorProto::EXTERNAL);
+  entry = indices->add_external_data();
+  entry->set_key("location");
+  entry->set_value("i.data");
+  folder.write("i.data", bytesOf(std::vector<int64_t>{1, 2}));
   OwningOpRef<ModuleOp> module = import(model);
   ASSERT_TRUE(bool(module)) << diagnostics;
   EXPECT_EQ(variable(*module, "w").getInit()->getFile(), folder / "m.data");
   EXPECT_EQ(bytesAt(variable(*module, "w")), bytesOf(kWeights));
+  // The program saves all files of the model, with weights or without.
+  auto files = (*module)->getAttrOfType<ArrayAttr>("pipeline.external_data");
+  ASSERT_TRUE(files);
+  EXPECT_EQ(files, Builder(&context).getStrArrayAttr(
+                       {folder / "i.data", folder / "m.data"}));
 
   folder.write("m.data", bytesOf(std::vector<float>{1, 2}));
   EXPECT_EQ(

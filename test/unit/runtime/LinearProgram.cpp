@@ -14,6 +14,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -366,6 +367,9 @@ void LinearProgram::writeModel(const std::string &folder, Weights weights) {
     weightsText = "padding!" + raw1 + raw2 + "rest";
     weightsPath = folder + "/linear.data";
     writeText(weightsPath, weightsText);
+    indicesPath = folder + "/more/indices.data";
+    std::filesystem::create_directory(folder + "/more");
+    writeText(indicesPath, indicesText);
     first += bytesField(8, "w1") + external("8", "80");
     second += bytesField(8, "w2") + external("88", "40");
   }
@@ -411,9 +415,11 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   penstock_file model = {modelPath.c_str(), modelText.size(), {}};
   penstock_sha256(modelText.data(), modelText.size(), model.digest);
   files.push_back(model);
-  if (weights == Weights::External)
+  int32_t file = weights == Weights::External;
+  if (weights == Weights::External) {
     files.push_back({weightsPath.c_str(), weightsText.size(), {}});
-  int32_t file = int32_t(files.size()) - 1;
+    files.push_back({indicesPath.c_str(), indicesText.size(), {}});
+  }
   variables = {
       onePlace("w1", PENSTOCK_ROLE_PARAMETER, 0, kW1Shape, &kPlaceW1),
       onePlace("w2", PENSTOCK_ROLE_PARAMETER, 1, kW2Shape, &kPlaceW2),

@@ -38,8 +38,8 @@ public:
   /// The one-device program.
   const penstock_program *oneDevice() const { return &replay; }
 
-  std::string modelPath, weightsPath, dataPath, labelsPath;
-  std::string modelText, weightsText;
+  std::string modelPath, weightsPath, indicesPath, dataPath, labelsPath;
+  std::string modelText, weightsText, indicesText = "indices";
   uint64_t w1Offset, w2Offset; // in the file that holds the weights
   std::vector<float> w1, w2, x, y;
   static constexpr int64_t kSamples = 26; // two updates and a rest

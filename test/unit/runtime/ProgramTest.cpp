@@ -483,6 +483,8 @@ TEST_F(ProgramTest, SavesExternalDataIntoAnotherFolder) {
   std::memcpy(&weights[8], w1.data(), 80);
   std::memcpy(&weights[88], w2.data(), 40);
   EXPECT_EQ(readText(folder / "out/linear.data"), weights);
+  // What holds no weights belongs to the model, too.
+  EXPECT_EQ(readText(folder / "out/more/indices.data"), external.indicesText);
   EXPECT_EQ(readText(external.weightsPath), external.weightsText);
 }
 
@@ -504,11 +506,11 @@ TEST_F(ProgramTest, RefusesToSaveWhereItCannot) {
             (std::vector<std::string>{"linear.onnx", "x.npy", "y.npy"}));
 }
 
-TEST_F(ProgramTest, RefusesToSaveAVariableThatIsNoTensor) {
-  linear.variables[1].file_offset += 4;
+TEST_F(ProgramTest, RefusesToSaveAVariableThatIsInNoFile) {
+  linear.variables[1].file = -1;
   Session run(&linear, dataAnd({{"save", folder / "a.onnx"}}));
   EXPECT_EQ(run.code, 2);
-  EXPECT_EQ(run.error(), "--save: variable 'w2' is no tensor of the model");
+  EXPECT_EQ(run.error(), "--save: variable 'w2' is in no file of the model");
 }
 
 } // namespace
