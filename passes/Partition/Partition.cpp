@@ -18,6 +18,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace penstock {
 #define GEN_PASS_DEF_PIPELINEPARTITION
@@ -40,7 +41,7 @@ private:
 };
 } // namespace
 
-/// All that a cut may be named after.
+/// Returns all that a cut may be named after.
 static std::vector<std::string> getNames(ArrayRef<Unit> units) {
   std::vector<std::string> names;
   for (const Unit &unit : units)
@@ -49,6 +50,29 @@ static std::vector<std::string> getNames(ArrayRef<Unit> units) {
         if (names.empty() || names.back() != name)
           names.push_back(name.str());
   return names;
+}
+
+/// Returns what to write for a name that does not exist: one that it is likely
+/// to mean, or the nearest ones of those that --list-nodes lists.
+static std::string suggestNames(StringRef wanted, ArrayRef<Unit> units) {
+  std::string near = suggestNearest(wanted, getNames(units));
+  if (!near.empty())
+    return near;
+  constexpr size_t kMostNames = 3, kMostLetters = 128;
+  SmallVector<std::pair<size_t, size_t>> order;
+  for (auto [index, unit] : llvm::enumerate(units))
+    if (!unit.name.empty())
+      order.emplace_back(getEditDistance(wanted.take_front(kMostLetters),
+                                         unit.name.take_front(kMostLetters)),
+                         index);
+  llvm::sort(order);
+  SmallVector<std::string> names;
+  for (auto [distance, index] : ArrayRef(order).take_front(kMostNames))
+    names.push_back("'" + units[index].name.str() + "'");
+  if (names.empty())
+    return "";
+  return (names.size() == 1 ? "; the nearest is " : "; the nearest are ") +
+         llvm::join(names, ", ");
 }
 
 FailureOr<SmallVector<int64_t>>
@@ -79,8 +103,7 @@ PartitionPass::getExplicitCuts(ForwardProgram &program, ArrayRef<Unit> units) {
     if (after < 0)
       return program.function.emitError()
              << "--split-at: the model has no node or value named '" << name
-             << "' that reaches the loss"
-             << suggestNearest(name, getNames(units))
+             << "' that reaches the loss" << suggestNames(name, units)
              << " (--list-nodes lists them)";
     int64_t cut = after + 1;
     if (cut == static_cast<int64_t>(units.size()))
