@@ -110,7 +110,10 @@ bool Compilation::load() {
   ImportOptions import;
   import.dims = options.dims;
   import.microbatchSize = options.microbatchSize;
-  import.onlyLossOutput = !options.infer;
+  // Nodes can be listed without a loss, those of all outputs.
+  bool needsNoLoss = options.listNodes && options.loss.empty() &&
+                     options.lossInput.empty() && !options.infer;
+  import.onlyLossOutput = !options.infer && !needsNoLoss;
   import.lossInput = options.lossInput;
   import.trainRegex = options.trainRegex;
   import.freezeRegex = options.freezeRegex;
@@ -123,19 +126,31 @@ bool Compilation::load() {
   module = importModel(&context, options.input, import);
   if (!module)
     return false;
-  bool isComplete = runPasses([&](OpPassManager &manager) {
-                      LowerOnnxToGraphOptions frontend;
-                      frontend.loss = options.loss;
-                      frontend.lossInput = options.lossInput;
-                      frontend.classAxis = options.classAxis;
-                      frontend.ignoreLabel = options.ignoreLabel;
-                      frontend.labelSmoothing = options.labelSmoothing;
-                      for (double weight : options.classWeights)
-                        frontend.classWeights.push_back(weight);
-                      frontend.infer = options.infer;
-                      buildCompleteOnnxPipeline(manager, frontend);
-                    }) &&
-                    checkLevel();
+  auto complete = [&](ModuleOp target) {
+    return runPasses(target, [&](OpPassManager &manager) {
+      LowerOnnxToGraphOptions frontend;
+      frontend.loss = options.loss;
+      frontend.lossInput = options.lossInput;
+      frontend.classAxis = options.classAxis;
+      frontend.ignoreLabel = options.ignoreLabel;
+      frontend.labelSmoothing = options.labelSmoothing;
+      for (double weight : options.classWeights)
+        frontend.classWeights.push_back(weight);
+      frontend.infer = options.infer;
+      buildCompleteOnnxPipeline(manager, frontend);
+    });
+  };
+  if (needsNoLoss) {
+    // Unless the model's only output is one.
+    isTrial = true;
+    OwningOpRef<ModuleOp> copy = module->clone();
+    options.infer = !complete(*copy);
+    isTrial = false;
+    if (options.infer)
+      beginMessage(log, options.input, Severity::Note)
+          << "without --loss, times are those of inference\n";
+  }
+  bool isComplete = complete(*module) && checkLevel();
   if (isComplete) {
     recordConvolution();
     recordTraining(level);
