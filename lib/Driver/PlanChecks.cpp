@@ -113,7 +113,8 @@ int Compilation::checkMemory() {
           "--device-memory={3} would do, and less with more stages, "
           "{4}fewer microbatches in flight or a smaller --microbatch-size",
           *options.deviceMemory, worst - report.stages.begin(),
-          formatNeed(*smallestNeed, *options.deviceMemory), *smallestNeed,
+          formatNeed(*smallestNeed, *options.deviceMemory),
+          formatEnough(*smallestNeed),
           options.infer || options.recompute != "none" ? ""
                                                        : "--recompute=auto, "),
       kDoesNotFit);

@@ -120,7 +120,8 @@ int Compilation::chooseWithin(int64_t limit) {
           ? "no plan fits, and this is the closest of those that were built"
           : "none of the plans that were built fits, and this is the closest",
       answer->worstStage, formatNeed(answer->worstBytes, limit),
-      answer->worstBytes, request.mayRecompute ? "" : "--recompute=auto, ");
+      formatEnough(answer->worstBytes),
+      request.mayRecompute ? "" : "--recompute=auto, ");
   smallestNeed = answer->worstBytes;
   return fail(text, kDoesNotFit);
 }

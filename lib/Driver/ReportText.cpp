@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace penstock;
 
@@ -30,6 +31,25 @@ std::string penstock::formatBytes(int64_t bytes) {
 std::string penstock::formatNeed(int64_t bytes, int64_t limit) {
   return llvm::formatv("{0} ({1} bytes), {2} more", formatBytes(bytes), bytes,
                        formatBytes(bytes - limit));
+}
+
+std::string penstock::formatEnough(int64_t bytes) {
+  static constexpr llvm::StringLiteral kUnits[] = {"B", "KiB", "MiB", "GiB",
+                                                   "TiB"};
+  constexpr int64_t kHundred = 100;
+  unsigned unit = 0;
+  while (unit + 1 < std::size(kUnits) && bytes >> (10 * (unit + 1)) > 0)
+    ++unit;
+  int64_t size = int64_t(1) << (10 * unit);
+  // In hundredths, without a product that overflows.
+  int64_t whole = bytes / size;
+  int64_t part = llvm::divideCeilSigned((bytes % size) * kHundred, size);
+  whole += part / kHundred;
+  part %= kHundred;
+  std::string text = std::to_string(whole);
+  if (part)
+    text += (part < 10 ? ".0" : ".") + std::to_string(part);
+  return text + kUnits[unit].str();
 }
 
 void Report::printVersions(llvm::raw_ostream &stream) const {

@@ -197,6 +197,10 @@ std::string formatBytes(int64_t bytes);
 /// more".
 std::string formatNeed(int64_t bytes, int64_t limit);
 
+/// Returns a size for --device-memory that is at least `bytes`, and at most a
+/// hundredth of its unit more: "126.07KiB".
+std::string formatEnough(int64_t bytes);
+
 } // namespace penstock
 
 #endif // PENSTOCK_DRIVER_REPORT_H
