@@ -353,8 +353,11 @@ struct FusePass : penstock::impl::PipelineFuseBase<FusePass> {
     // 2. From the top, so that a chain ends up in its last op. What a fusion
     // leaves is cleaned up around it, since what nobody reads any more stands
     // in the way of the next. Each fusion removes an op: this ends.
+    // No constants are to be folded there, and to look for them in the return
+    // of a long chain, which all fusions change, takes as long as the chain.
     GreedyRewriteConfig nearby;
     nearby.setListener(&generics);
+    nearby.enableFolding(false);
     bool changed = true;
     while (changed) {
       if (failed(applyPatternsGreedily(function, cleanUp)))
