@@ -8,6 +8,7 @@
 // constant penstock_program. The replay program is merged into the module.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/ArgumentAttributes.h"
 #include "dialects/Pipeline/ModelFiles.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Runtime/ActionTable.h"
@@ -369,9 +370,10 @@ struct ConvertPipelineToRuntime
         function->setAttr(
             "llvm.linkage",
             LLVM::LinkageAttr::get(&getContext(), LLVM::Linkage::Internal));
-      for (unsigned i : llvm::seq(function.getNumArguments()))
+      changeArgAttrs(function, [](unsigned, NamedAttrList &attributes) {
         for (StringRef attr : {kIntoAttr, kOutAttr, kScratchAttr})
-          function.removeArgAttr(i, attr);
+          attributes.erase(attr);
+      });
     }
   }
 };

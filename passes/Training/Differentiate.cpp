@@ -8,6 +8,7 @@
 // task with its channels and variables.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/ArgumentAttributes.h"
 #include "dialects/Pipeline/Signatures.h"
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/Passes.h"
@@ -285,13 +286,13 @@ void DifferentiatePass::addResiduals(ForwardStage &stage,
   func::FuncOp function = stage.function;
   Operation *terminator = function.front().getTerminator();
   SmallVector<Value> results(terminator->getOperands());
-  SmallVector<unsigned> resultNumbers;
-  for (Value residual : backward.residuals) {
-    if (isa<BlockArgument>(residual))
-      continue;
-    if (!llvm::is_contained(results, residual))
+  llvm::DenseMap<Value, unsigned> numbers;
+  for (auto [number, result] : llvm::enumerate(results))
+    numbers.try_emplace(result, number);
+  for (Value residual : backward.residuals)
+    if (!isa<BlockArgument>(residual) &&
+        numbers.try_emplace(residual, results.size()).second)
       results.push_back(residual);
-  }
   terminator->setOperands(results);
   OpBuilder builder(stage.call);
   function.setFunctionType(builder.getFunctionType(
@@ -309,8 +310,7 @@ void DifferentiatePass::addResiduals(ForwardStage &stage,
     if (auto argument = dyn_cast<BlockArgument>(residual))
       values.push_back(call.getOperand(argument.getArgNumber()));
     else
-      values.push_back(
-          call.getResult(llvm::find(results, residual) - results.begin()));
+      values.push_back(call.getResult(numbers.lookup(residual)));
     types.push_back(residual.getType());
   }
   residualChannel = createChannel(stage.stage.getSymName() + ".residuals",
@@ -357,14 +357,20 @@ void DifferentiatePass::addTask(ForwardStage &stage, unsigned number,
   for (unsigned argument : backward.parameters)
     operands.push_back(read(stage.getVariable(argument)));
   SmallVector<VariableOp> gradients;
-  for (auto [index, argument] : llvm::enumerate(backward.accumulators)) {
+  size_t first = operands.size(), count = backward.accumulators.size();
+  for (unsigned argument : backward.accumulators) {
     gradients.push_back(createGradient(stage.getVariable(argument)));
     gradientsOf[stage.getVariable(argument)].push_back(gradients.back());
-    backward.function.setArgAttr(
-        operands.size(), kIntoAttr,
-        builder.getI64IntegerAttr(backward.firstAccumulatorResult + index));
     operands.push_back(read(gradients.back()));
   }
+  if (count > 0)
+    changeArgAttrs(backward.function, [&](unsigned index,
+                                          NamedAttrList &attributes) {
+      if (index >= first && index < first + count)
+        attributes.set(kIntoAttr,
+                       builder.getI64IntegerAttr(
+                           backward.firstAccumulatorResult + index - first));
+    });
 
   for (unsigned argument : backward.scalars)
     operands.push_back(

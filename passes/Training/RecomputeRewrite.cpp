@@ -9,6 +9,7 @@
 
 #include "passes/Training/RecomputeRewrite.h"
 
+#include "dialects/Pipeline/ArgumentAttributes.h"
 #include "passes/Training/ForwardStage.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -119,12 +120,15 @@ void RecomputeRewriter::changeForward() {
       forward.getArgumentTypes(), ValueRange(results).getTypes()));
   auto renewed =
       func::CallOp::create(builder, old.getLoc(), forward, old.getOperands());
-  for (unsigned argument = 0; argument < forward.getNumArguments(); ++argument)
-    if (auto into = forward.getArgAttrOfType<IntegerAttr>(argument, kIntoAttr))
-      for (auto [result, index] : moved)
-        if (cast<OpResult>(result).getResultNumber() == into.getInt())
-          forward.setArgAttr(argument, kIntoAttr,
-                             builder.getI64IntegerAttr(index));
+  llvm::DenseMap<int64_t, unsigned> numbers;
+  for (auto [result, index] : moved)
+    numbers[cast<OpResult>(result).getResultNumber()] = index;
+  changeArgAttrs(forward, [&](unsigned, NamedAttrList &attributes) {
+    auto into = dyn_cast_or_null<IntegerAttr>(attributes.get(kIntoAttr));
+    auto moved = into ? numbers.find(into.getInt()) : numbers.end();
+    if (moved != numbers.end())
+      attributes.set(kIntoAttr, builder.getI64IntegerAttr(moved->second));
+  });
   for (auto [result, index] : moved)
     result.replaceAllUsesWith(renewed.getResult(index));
   for (auto [index, value] : llvm::enumerate(results))
@@ -243,11 +247,11 @@ void RecomputeRewriter::orderArguments() {
   llvm::sort(order, [&](unsigned a, unsigned b) {
     return std::pair(rank(a), a) < std::pair(rank(b), b);
   });
-  SmallVector<Attribute> attributes;
+  SmallVector<DictionaryAttr> attributes;
   for (unsigned index : order)
     attributes.push_back(index < call.getNumOperands()
-                             ? Attribute(function.getArgAttrDict(index))
-                             : Attribute());
+                             ? function.getArgAttrDict(index)
+                             : DictionaryAttr());
   unsigned old = body.getNumArguments();
   SmallVector<Value> ordered;
   for (unsigned index : order) {
@@ -260,9 +264,7 @@ void RecomputeRewriter::orderArguments() {
   function.removeArgAttrsAttr();
   function.setFunctionType(builder.getFunctionType(
       ValueRange(ordered).getTypes(), function.getResultTypes()));
-  for (auto [index, attribute] : llvm::enumerate(attributes))
-    if (attribute)
-      function.setArgAttrs(index, cast<DictionaryAttr>(attribute));
+  function.setAllArgAttrs(attributes);
   auto renewed =
       func::CallOp::create(builder, call.getLoc(), function, ordered);
   call.replaceAllUsesWith(renewed.getResults());

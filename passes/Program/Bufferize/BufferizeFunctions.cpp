@@ -222,15 +222,18 @@ func::FuncOp createKernel(OpBuilder &builder, func::FuncOp function) {
 
   // 1. Signature. `into` results are gone, the others have a buffer each.
   SmallVector<int64_t> into(type.getNumResults(), -1);
+  SmallVector<bool> isChanged(argumentCount);
   SmallVector<Type> inputs, results;
   SmallVector<DictionaryAttr> attributes;
   for (unsigned i = 0; i < argumentCount; ++i) {
     Type input = type.getInput(i);
     inputs.push_back(isa<RankedTensorType>(input) ? bufferType(input) : input);
     attributes.push_back(function.getArgAttrDict(i));
-    if (auto result =
-            function.getArgAttrOfType<IntegerAttr>(i, pipeline::kIntoAttr))
+    auto result =
+        function.getArgAttrOfType<IntegerAttr>(i, pipeline::kIntoAttr);
+    if (result)
       into[result.getInt()] = i;
+    isChanged[i] = result != nullptr;
   }
   for (auto [index, result] : llvm::enumerate(type.getResults())) {
     if (!isa<RankedTensorType>(result))
@@ -244,9 +247,8 @@ func::FuncOp createKernel(OpBuilder &builder, func::FuncOp function) {
   kernel.setPrivate();
   if (Attribute target = function->getAttr(pipeline::kTargetAttr))
     kernel->setAttr(pipeline::kTargetAttr, target);
-  for (auto [index, dictionary] : llvm::enumerate(attributes))
-    if (dictionary)
-      kernel.setArgAttrs(index, dictionary);
+  attributes.resize(inputs.size());
+  kernel.setAllArgAttrs(attributes);
 
   // 2. The body, on tensors made of the arguments.
   OpBuilder body = OpBuilder::atBlockBegin(kernel.addEntryBlock());
@@ -254,9 +256,9 @@ func::FuncOp createKernel(OpBuilder &builder, func::FuncOp function) {
   for (unsigned i = 0; i < argumentCount; ++i) {
     Value argument = kernel.getArgument(i);
     if (isa<RankedTensorType>(type.getInput(i)))
-      argument = bufferization::ToTensorOp::create(
-          body, loc, type.getInput(i), argument, /*restrict=*/true,
-          /*writable=*/llvm::is_contained(into, static_cast<int64_t>(i)));
+      argument = bufferization::ToTensorOp::create(body, loc, type.getInput(i),
+                                                   argument, /*restrict=*/true,
+                                                   /*writable=*/isChanged[i]);
     mapping.map(function.getArgument(i), argument);
   }
   Block &source = function.getBody().front();

@@ -7,6 +7,7 @@
 // overwrites, a mark, and calls of bufferized functions on slots.
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Pipeline/ArgumentAttributes.h"
 #include "passes/Program/Devices/DeviceBuilder.h"
 #include "passes/Program/Passes.h"
 #include "penstock/Support/Assert.h"
@@ -372,6 +373,7 @@ LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value local,
     if (auto into = callee.getArgAttrOfType<IntegerAttr>(i, kIntoAttr))
       inPlace[into.getInt()] = i;
   SmallVector<Type> resultTypes;
+  llvm::SmallDenseSet<unsigned> out;
   for (OpResult result : call.getResults()) {
     if (!isa<TensorType>(result.getType())) {
       resultTypes.push_back(result.getType());
@@ -387,10 +389,14 @@ LogicalResult DeviceBuilder::emitCall(func::CallOp call, Value local,
     FailureOr<Value> slot = getValueSlot(result, local, number, values);
     if (failed(slot))
       return failure();
-    if (operands.size() < kernel.getNumArguments())
-      kernel.setArgAttr(operands.size(), kOutAttr, builder.getUnitAttr());
+    out.insert(operands.size());
     operands.push_back(*slot);
   }
+  if (!out.empty())
+    changeArgAttrs(kernel, [&](unsigned index, NamedAttrList &attributes) {
+      if (out.contains(index))
+        attributes.set(kOutAttr, builder.getUnitAttr());
+    });
   unsigned arguments = kernel.getNumArguments();
   if (arguments == operands.size() + 1 &&
       kernel.getArgAttr(arguments - 1, kScratchAttr))
