@@ -25,6 +25,8 @@ def Pipeline_Dialect : Dialect {
     Discardable attributes:
     - `pipeline.model = #pipeline.bytes<"f.onnx", 0, size>`, on the module: the
       file that `--save` patches, and that the program checks when it starts
+    - `pipeline.external_data = ["f.data"]`, on the module: the files beside the
+      model that hold its external data; `--save` writes them, too
     - `pipeline.range = #pipeline.range<0 to 10 or -100>`, on a channel with a
       source of integers: which it may carry: labels name a class or are
       ignored, indices a position of their axis; the program checks its data
