@@ -27,6 +27,13 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/lib/Autodiff/DifferentiableOpInterface.td
   ${PROJECT_BINARY_DIR}/lib/Autodiff/DifferentiableOpInterface.h.inc
   DESTINATION include/penstock-compiler/lib/Autodiff COMPONENT dev)
+# What operators are written with.
+install(FILES ${PROJECT_SOURCE_DIR}/lib/Import/Operators/ConstantTensor.h
+  ${PROJECT_SOURCE_DIR}/lib/Import/Operators/Emitter.h
+  ${PROJECT_SOURCE_DIR}/lib/Import/Operators/NodeBinder.h
+  ${PROJECT_SOURCE_DIR}/lib/Import/Operators/OperatorTable.h
+  ${PROJECT_SOURCE_DIR}/lib/Import/Operators/Operators.def
+  DESTINATION include/penstock-compiler/lib/Import/Operators COMPONENT dev)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/penstock
   PATTERN __pycache__ EXCLUDE)
 set(pages ${CMAKE_INSTALL_DATADIR}/doc/penstock)

@@ -8,6 +8,8 @@ namespace example {
 void registerSchedule();
 void registerMethod();
 void registerPass();
+void registerOperator();
+void registerTarget();
 
 } // namespace example
 

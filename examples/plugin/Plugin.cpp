@@ -10,5 +10,7 @@ mlirGetPassPluginInfo() {
             example::registerSchedule();
             example::registerMethod();
             example::registerPass();
+            example::registerOperator();
+            example::registerTarget();
           }};
 }

@@ -300,7 +300,8 @@ struct Flags {
   Switch explain = toggle("explain", "Say why each cut stands where it does",
                           kUntilGraph, &CompileOptions::explain);
   Texts plugins =
-      texts("load-pass-plugin", "A plug-in with schedules, methods or passes",
+      texts("load-pass-plugin",
+            "A plug-in with schedules, methods, operators, targets or passes",
             kNoTrait, "file");
 
 private:

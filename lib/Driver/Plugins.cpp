@@ -4,11 +4,14 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A plug-in is one of MLIR's, as for mlir-opt: its callback registers passes,
-// and here rows of the tables of schedules and methods as well.
+// and here rows of the tables of schedules, methods, operators and targets as
+// well.
 //===----------------------------------------------------------------------===//
 
 #include "Plugins.h"
 
+#include "penstock/Driver/Registration.h"
+#include "penstock/Import/OperatorRegistry.h"
 #include "penstock/Methods/MethodSpec.h"
 #include "penstock/Schedule/Generators.h"
 #include "penstock/Support/CommandLine.h"
@@ -47,9 +50,16 @@ bool penstock::loadPlugins(ArrayRef<std::string> files, raw_ostream &errors) {
       return fail(toString(plugin.takeError()) +
                   "; build it against this installation of Penstock");
     plugin->registerPassRegistryCallbacks();
+    std::vector<std::string> operators;
+    for (const onnx::Operator &each : onnx::getOperators())
+      operators.push_back((each.domain + (each.domain.empty() ? "" : ".") +
+                           each.type + " " + Twine(each.since))
+                              .str());
     for (auto [table, names] :
          {std::pair("schedule", schedule::scheduleNames()),
-          std::pair("method", getMethodNames())})
+          std::pair("method", getMethodNames()),
+          std::pair("target", getTargetNames()),
+          std::pair("operator", operators)})
       if (std::string name = findTwice(names); !name.empty())
         return fail("it brings a " + Twine(table) + " '" + name +
                     "', and there is one of that name; rename it");

@@ -51,6 +51,37 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 
 using namespace mlir;
+using namespace penstock;
+
+/// Our own kinds of devices, and behind them those of plug-ins. That of CPUs is
+/// the first one: it also lowers functions without a target.
+static std::vector<TargetKind> &getTargetKinds() {
+  static std::vector<TargetKind> kinds = {
+      {"cpu", registerCpuTarget, registerCpuKernelPipeline,
+       [](MLIRContext *context,
+          const CompileOptions &options) -> pipeline::TargetAttrInterface {
+         return cpu::TargetAttr::get(context, options.threads, options.march);
+       }},
+      {"cuda", registerCudaTarget, registerCudaKernelPipeline,
+       [](MLIRContext *context,
+          const CompileOptions &options) -> pipeline::TargetAttrInterface {
+         return cuda::TargetAttr::get(
+             context, options.gpuArch, options.precision == "tf32",
+             options.libraryWorkspace, options.plainKernels);
+       }}};
+  return kinds;
+}
+
+void penstock::addTargetKind(const TargetKind &kind) {
+  getTargetKinds().push_back(kind);
+}
+
+std::vector<std::string> penstock::getTargetNames() {
+  std::vector<std::string> names;
+  for (const TargetKind &kind : getTargetKinds())
+    names.push_back(kind.name.str());
+  return names;
+}
 
 void penstock::registerDialects(DialectRegistry &registry) {
   registry.insert<onnx::OnnxDialect, nn::NnDialect, pipeline::PipelineDialect,
@@ -75,12 +106,10 @@ void penstock::registerDialects(DialectRegistry &registry) {
   registerOptimizers(registry);
   registerMethods(registry);
   schedule::registerSchedules(registry);
-  // A kind of device: its dialect, what the compiler asks of it, and its
-  // passes.
-  registerCpuTarget(registry);
-  registerCpuKernelPipeline();
-  registerCudaTarget(registry);
-  registerCudaKernelPipeline();
+  for (const TargetKind &kind : getTargetKinds()) {
+    kind.registerTarget(registry);
+    kind.registerKernelPipeline();
+  }
 }
 
 void penstock::registerPasses() {
@@ -107,15 +136,11 @@ void penstock::registerPasses() {
 penstock::pipeline::TargetAttrInterface
 penstock::getTarget(MLIRContext *context, const CompileOptions &options,
                     StringRef kind) {
-  if (kind == "cuda") {
-    context->loadDialect<cuda::CudaDialect>();
-    return cuda::TargetAttr::get(context, options.gpuArch,
-                                 options.precision == "tf32",
-                                 options.libraryWorkspace,
-                                 options.plainKernels);
-  }
-  context->loadDialect<cpu::CpuDialect>();
-  return cpu::TargetAttr::get(context, options.threads, options.march);
+  context->getOrLoadDialect(kind);
+  auto found = llvm::find_if(getTargetKinds(), [&](const TargetKind &each) {
+    return each.name == kind;
+  });
+  return found->makeTarget(context, options);
 }
 
 SmallVector<penstock::pipeline::TargetAttrInterface>

@@ -9,8 +9,10 @@
 #include "OptionChecker.h"
 
 #include "dialects/Cuda/Cuda.h"
+#include "penstock/Driver/Registration.h"
 #include "penstock/Methods/Method.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
@@ -18,12 +20,13 @@ using namespace penstock;
 
 bool OptionChecker::checkTarget() {
   // 1. The kind of each device.
-  auto isKnown = [](StringRef kind) { return kind == "cpu" || kind == "cuda"; };
+  std::vector<std::string> names = getTargetNames();
+  std::string known = llvm::join(names, ", ");
   options.target = flags.target;
-  if (!isKnown(options.target))
+  if (!is_contained(names, options.target))
     return fail("--target=" + options.target +
-                ": unknown target; targets are cpu, cuda");
-  bool usesCpu = options.target == "cpu", usesCuda = !usesCpu;
+                ": unknown target; targets are " + known);
+  bool usesCpu = options.target == "cpu", usesCuda = options.target == "cuda";
   if (flags.deviceTargets.getNumOccurrences()) {
     if (flags.target.getNumOccurrences())
       return fail("--device-targets says what every device is; leave --target "
@@ -33,11 +36,12 @@ bool OptionChecker::checkTarget() {
                   "kind; say --stages=N");
     usesCpu = usesCuda = false;
     for (StringRef kind : flags.deviceTargets) {
-      if (!isKnown(kind))
+      if (!is_contained(names, kind))
         return fail("--device-targets: unknown target '" + kind +
-                    "'; targets are cpu, cuda");
+                    "'; targets are " + known);
       options.deviceTargets.push_back(kind.str());
-      (kind == "cpu" ? usesCpu : usesCuda) = true;
+      usesCpu |= kind == "cpu";
+      usesCuda |= kind == "cuda";
     }
   }
 

@@ -22,6 +22,10 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   penstock::registerDialects(registry);
   penstock::registerPasses();
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "Penstock optimizer driver\n", registry);
+  // Plug-ins have been loaded, and may have brought dialects of targets.
+  penstock::registerDialects(registry);
   return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Penstock optimizer driver\n", registry));
+      mlir::MlirOptMain(argc, argv, input, output, registry));
 }

@@ -13,6 +13,9 @@
 
 #include "mlir/IR/DialectRegistry.h"
 
+#include <string>
+#include <vector>
+
 namespace penstock {
 
 struct CompileOptions;
@@ -23,6 +26,24 @@ void registerDialects(mlir::DialectRegistry &registry);
 
 /// Every pass and named pipeline of Penstock.
 void registerPasses();
+
+/// A kind of device, as --target names it: its dialect.
+struct TargetKind {
+  llvm::StringLiteral name;
+  /// Registers the dialect, and the implementation of Target for it.
+  void (*registerTarget)(mlir::DialectRegistry &registry);
+  /// Calls penstock::registerKernelPipeline.
+  void (*registerKernelPipeline)();
+  /// Returns the target of its devices, as the command line asks for it. The
+  /// dialect is loaded.
+  pipeline::TargetAttrInterface (*makeTarget)(mlir::MLIRContext *context,
+                                              const CompileOptions &options);
+};
+
+/// Adds the kind of a plug-in, before dialects are registered.
+void addTargetKind(const TargetKind &kind);
+/// Returns the names of all kinds, in the order in which they were added.
+std::vector<std::string> getTargetNames();
 
 /// Returns the target of devices of a kind, as the command line asks for it.
 pipeline::TargetAttrInterface getTarget(mlir::MLIRContext *context,

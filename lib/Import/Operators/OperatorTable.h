@@ -60,6 +60,9 @@ struct OperatorTable {
   }
 };
 
+/// Adds the operators of a plug-in, before a model is read.
+void addOperators(void (*add)(OperatorTable &table));
+
 #define PENSTOCK_OPERATORS(family) void add##family(OperatorTable &table);
 #include "Operators.def"
 

@@ -27,17 +27,28 @@ static auto getKey(const Operator &entry) {
   return std::tuple(entry.domain, entry.type, entry.since);
 }
 
-ArrayRef<Operator> penstock::onnx::getOperators() {
-  static const OperatorTable table = [] {
+static void sort(OperatorTable &table) {
+  llvm::sort(table.entries, [](const Operator &a, const Operator &b) {
+    return getKey(a) < getKey(b);
+  });
+}
+
+static OperatorTable &getTable() {
+  static OperatorTable table = [] {
     OperatorTable table;
 #define PENSTOCK_OPERATORS(family) add##family(table);
 #include "Operators.def"
-    llvm::sort(table.entries, [](const Operator &a, const Operator &b) {
-      return getKey(a) < getKey(b);
-    });
+    sort(table);
     return table;
   }();
-  return table.entries;
+  return table;
+}
+
+ArrayRef<Operator> penstock::onnx::getOperators() { return getTable().entries; }
+
+void penstock::onnx::addOperators(void (*add)(OperatorTable &table)) {
+  add(getTable());
+  sort(getTable());
 }
 
 const Operator *penstock::onnx::lookupOperator(StringRef domain, StringRef type,
