@@ -111,7 +111,7 @@ bool Compilation::load() {
   import.dims = options.dims;
   import.microbatchSize = options.microbatchSize;
   // Nodes can be listed without a loss, those of all outputs.
-  bool needsNoLoss = options.listNodes && options.loss.empty() &&
+  bool needsNoLoss = options.listNodes && options.loss == "output" &&
                      options.lossInput.empty() && !options.infer;
   import.onlyLossOutput = !options.infer && !needsNoLoss;
   import.lossInput = options.lossInput;
