@@ -60,7 +60,7 @@ LEVELS = ["schedule", "program"]
 STEPS = 9
 
 
-def run(*command, seconds=60):
+def run(*command, seconds=300):
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -122,7 +122,7 @@ class Program:
         saved, log = f"{stem}.onnx", f"{stem}.jsonl"
         command = [stem, "--data", self.data, "--labels", self.labels, "--steps", str(STEPS),
                    "--eval-data", self.data, "--eval-labels", self.labels, "--save", saved,
-                   "--log", log, "--watchdog", "20", "--on-nan", "warn"]
+                   "--log", log, "--watchdog", "120", "--on-nan", "warn"]
         code, output, errors = run(*command, *(["--verify"] if verifies else []))
         if code:
             return None, f"run, exit {code}: {errors.strip()}"
