@@ -229,7 +229,7 @@ static int run(const Flags &flags) {
       problem.weightMemory > 1)
     return fail("--weight-memory=" + flags.weightMemory +
                 ": expected a share from 0 to 1");
-  if (error = refuse(problem); !error.empty())
+  if (error = checkProblem(problem); !error.empty())
     return fail(error);
 
   // 2. Its schedule, proved and simulated.
