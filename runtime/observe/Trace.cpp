@@ -171,13 +171,15 @@ void TraceWriter::addSlice(const TraceBuffer::Slice &slice, uint32_t device,
                          (long long)update + 1, n);
     }
   }
-  text += format(",\n{\"name\":%s,\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,"
-                 "\"tid\":%llu,\"ts\":%.3f,\"dur\":%.3f,"
-                 "\"args\":{%s}}",
-                 name.c_str(), kind.c_str(), getProcess(device),
-                 (unsigned long long)getThread(row),
-                 double(slice.begin - origin) * 1e-3,
-                 double(slice.end - slice.begin) * 1e-3, arguments.c_str());
+  int64_t begin = std::max(slice.begin, origin);
+  int64_t end = std::max(slice.end, begin);
+  text +=
+      format(",\n{\"name\":%s,\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,"
+             "\"tid\":%llu,\"ts\":%.3f,\"dur\":%.3f,"
+             "\"args\":{%s}}",
+             name.c_str(), kind.c_str(), getProcess(device),
+             (unsigned long long)getThread(row), double(begin - origin) * 1e-3,
+             double(end - begin) * 1e-3, arguments.c_str());
 }
 
 /// Keeps what may become an end of an arrow.

@@ -142,7 +142,9 @@ public:
               const TraceSteps &steps)
       : program(program), job(job), steps(steps) {}
 
-  /// Times count from `start`.
+  /// Times count from `start` of rank 0. Another process may begin a moment
+  /// before: nothing is drawn there, as viewers ask for times that are not
+  /// negative.
   Error open(const std::string &path, int64_t start);
   Error add(uint32_t device, std::span<const TraceBuffer::Slice> slices);
   /// Clocks of processes may differ by so many nanoseconds from what the times
