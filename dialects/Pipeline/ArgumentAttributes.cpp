@@ -1,5 +1,4 @@
-//===- ArgumentAttributes.cpp - Those of all arguments at once
-//-------------===//
+//===- ArgumentAttributes.cpp - Attributes of all arguments at once -------===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ArgumentAttributes.h - Those of all arguments at once -*- C++ -*-===//
+//===- ArgumentAttributes.h - Attributes of all arguments ------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
