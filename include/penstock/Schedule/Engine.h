@@ -181,7 +181,8 @@ private:
 };
 
 /// The events of a device in a segment of so many updates. May be asked for any
-/// device and any length, often, and should expand as it goes.
+/// device and any length, often, and should expand as it goes. A segment has
+/// the events of a longer one, without those of the updates that it lacks.
 using StreamMaker = llvm::function_ref<std::unique_ptr<EventStream>(
     int device, int64_t updates)>;
 
@@ -263,7 +264,7 @@ struct Proof {
   Needs needs;
   /// The update from which on the execution repeats itself.
   int64_t steadyFrom = 0;
-  /// Segments of 1 .. segments updates were executed.
+  /// Segments of up to so many updates are proved by execution.
   int64_t segments = 0;
   int64_t steps = 0;
 };

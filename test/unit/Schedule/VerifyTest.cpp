@@ -238,6 +238,21 @@ TEST(Verify, StepsAreLinear) {
   EXPECT_LE(proof.segments, 4);
 }
 
+TEST(Verify, OneSegmentStandsForShorterOnes) {
+  // With one microbatch, updates of 128 stages are in flight at once: steps as
+  // the square of the stages, not as their cube.
+  const int p = 128;
+  Line line(p, 1);
+  for (int i = 0; i < p; ++i)
+    setLags(line, i, p - 1 - i, p - 1 - i);
+  auto orders = openOrders(line);
+  ASSERT_EQ(line.size(orders), "");
+  Proof proof = verifyOrders(line.model, orders);
+  ASSERT_FALSE(proof.violation);
+  EXPECT_GE(proof.segments, p);
+  EXPECT_LT(proof.steps, 200 * p * p);
+}
+
 /// Events of one device, written out, under the rules of orders.
 std::string walkEvents(const Line &line, std::vector<Event> events) {
   EventList stream(std::move(events));
