@@ -199,21 +199,14 @@ LogicalResult MatMul::bind(NodeBinder &node) {
   return success();
 }
 
-static int64_t product(ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (int64_t size : sizes)
-    result *= size;
-  return result;
-}
-
 static Values lowerMatMul(MatMul &matMul, NodeBinder &node, Emitter &emitter) {
   auto [shapeA, shapeB, batch, m, n, k, result] = matMul;
   auto batchA = ArrayRef<int64_t>(shapeA).drop_back(2);
   auto batchB = ArrayRef<int64_t>(shapeB).drop_back(2);
 
   // The right operand is one matrix: all rows of the left one are one matrix.
-  if (product(batchB) == 1) {
-    int64_t rows = product(batchA) * m;
+  if (ShapedType::getNumElements(batchB) == 1) {
+    int64_t rows = ShapedType::getNumElements(batchA) * m;
     Value a = emitter.reshape(node.operand(0), {rows, k});
     Value b = emitter.reshape(node.operand(1), {k, n});
     Value c = emitter.contract(a, b, node.makeType({rows, n}),

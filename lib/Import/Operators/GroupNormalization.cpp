@@ -41,7 +41,7 @@ LogicalResult ChannelNorm::bind(NodeBinder &node, bool isInstance) {
                         << ", it must have the samples at axis 0 and the "
                            "channels at axis 1";
   channels = node.shape(0)[1];
-  points = product(node.shape(0).drop_front(2));
+  points = ShapedType::getNumElements(node.shape(0).drop_front(2));
   groups = affine = channels;
   stash = node.elementType(0);
   if (!isInstance) {

@@ -18,13 +18,6 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::onnx;
 
-int64_t penstock::onnx::product(ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (int64_t size : sizes)
-    result *= size;
-  return result;
-}
-
 LogicalResult penstock::onnx::bindEpsilon(NodeBinder &node, double &epsilon) {
   if (failed(node.attribute("epsilon", epsilon)))
     return failure();
@@ -69,8 +62,8 @@ LogicalResult TrailingNorm::bind(NodeBinder &node, RankedTensorType x) {
       failed(node.normalizeAxis("attribute 'axis'", axis, x.getRank())) ||
       failed(bindStashType(node, stash)))
     return failure();
-  rows = product(x.getShape().take_front(axis));
-  size = product(x.getShape().drop_front(axis));
+  rows = ShapedType::getNumElements(x.getShape().take_front(axis));
+  size = ShapedType::getNumElements(x.getShape().drop_front(axis));
   if (size == 0)
     return node.error() << "is given " << x << ", and has nothing to normalize";
   SmallVector<int64_t> shape(x.getShape());

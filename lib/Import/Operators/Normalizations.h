@@ -15,8 +15,6 @@
 
 namespace penstock::onnx {
 
-int64_t product(llvm::ArrayRef<int64_t> sizes);
-
 llvm::LogicalResult bindEpsilon(NodeBinder &node, double &epsilon);
 
 /// Statistics are computed in the type that `stash_type` names, unless the

@@ -18,13 +18,6 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::onnx;
 
-static int64_t product(ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (int64_t size : sizes)
-    result *= size;
-  return result;
-}
-
 //===--- MaxUnpool ---===//
 
 namespace {
@@ -80,7 +73,8 @@ static Values lowerUnpool(Unpool &unpool, NodeBinder &node, Emitter &emitter) {
   RankedTensorType type = resultType(node);
   if (count == 0)
     return emitter.filled(type, emitter.scalar(element, 0));
-  auto flat = RankedTensorType::get({product(unpool.counted)}, element);
+  auto flat = RankedTensorType::get(
+      {ShapedType::getNumElements(unpool.counted)}, element);
   AffineMap at = AffineMap::get(1, 1, getAffineSymbolExpr(0, context), context);
   Value all = nn::ScatterOp::create(
       emitter.builder, emitter.loc, flat,
@@ -120,18 +114,19 @@ LogicalResult Fold::bind(NodeBinder &node) {
       failed(node.constantIntegers(2, block)))
     return failure();
   bool fits = node.rank(0) == 3 && !block.empty() &&
-              block.size() == image.size() && product(block) > 0 &&
-              node.shape(0)[1] % product(block) == 0;
+              block.size() == image.size() &&
+              ShapedType::getNumElements(block) > 0 &&
+              node.shape(0)[1] % ShapedType::getNumElements(block) == 0;
   SmallVector<int64_t> shape = {1, 1};
   llvm::append_range(shape, image);
   if (fits && (failed(window.bind(node, block)) ||
                failed(window.count(node, shape, /*ceil=*/false, counts))))
     return failure();
-  if (!fits || node.shape(0)[2] != product(counts))
+  if (!fits || node.shape(0)[2] != ShapedType::getNumElements(counts))
     return node.error() << "operand 'input' is " << node.type(0)
                         << ", which is not [N, channels * block, blocks] for "
                            "these shapes of image and block";
-  channels = node.shape(0)[1] / product(block);
+  channels = node.shape(0)[1] / ShapedType::getNumElements(block);
   result = {node.shape(0)[0], channels};
   llvm::append_range(result, image);
   return success();
@@ -142,8 +137,9 @@ static Values lowerFold(Fold &fold, NodeBinder &node, Emitter &emitter) {
   Type element = node.elementType(0);
   const Window &window = fold.window;
   unsigned rank = window.rank();
-  int64_t samples = node.shape(0)[0], elements = product(window.sizes);
-  int64_t windows = product(fold.counts);
+  int64_t samples = node.shape(0)[0],
+          elements = ShapedType::getNumElements(window.sizes);
+  int64_t windows = ShapedType::getNumElements(fold.counts);
   // 1. Where each element of each window is in the padded image.
   SmallVector<int64_t> padded;
   for (unsigned i = 0; i < rank; ++i)
@@ -161,8 +157,8 @@ static Values lowerFold(Fold &fold, NodeBinder &node, Emitter &emitter) {
     });
   });
   // 2. The sums, then what is inside.
-  auto flat =
-      RankedTensorType::get({samples, fold.channels, product(padded)}, element);
+  auto flat = RankedTensorType::get(
+      {samples, fold.channels, ShapedType::getNumElements(padded)}, element);
   AffineExpr dims[] = {getAffineDimExpr(0, context),
                        getAffineDimExpr(1, context),
                        getAffineSymbolExpr(0, context)};

@@ -144,7 +144,7 @@ static Values lowerLocalResponse(LocalResponse &norm, NodeBinder &node,
                                  Emitter &emitter) {
   Type element = node.elementType(0);
   int64_t samples = node.shape(0)[0], channels = node.shape(0)[1];
-  int64_t points = product(node.shape(0).drop_front(2));
+  int64_t points = ShapedType::getNumElements(node.shape(0).drop_front(2));
   auto type = RankedTensorType::get({samples, channels, points}, element);
   Value x = emitter.reshape(node.operand(0), type.getShape());
   Value squares = emitter.elementwise(
