@@ -6,6 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 started=$SECONDS
+# From nothing, the compiler's files take half as long in batches.
+export CMAKE_ARGS="-DCMAKE_UNITY_BUILD=ON ${CMAKE_ARGS:-}"
 
 scripts/install-dependencies.sh
 echo "building the compiler and its tools ..."

@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.." || exit 1
 preset=${1:-default}
 build=build/$preset
 started=$SECONDS
+# From nothing, the compiler's files take half as long in batches.
+export CMAKE_ARGS="-DCMAKE_UNITY_BUILD=ON ${CMAKE_ARGS:-}"
 
 scripts/install-dependencies.sh || exit 1
 scripts/build.sh "$preset" || exit 1

@@ -14,6 +14,10 @@ if [[ ! -f build/default/compile_commands.json ]]; then
   echo "tidy.sh: build/default is missing: run scripts/build.sh" >&2
   exit 1
 fi
+if grep -q CMAKE_UNITY_BUILD:.*=ON build/default/CMakeCache.txt; then
+  echo "tidy.sh: build/default compiles several files as one: run cmake -DCMAKE_UNITY_BUILD=OFF build/default" >&2
+  exit 1
+fi
 
 # Tests and benchmarks are left out: macros of GoogleTest are not ours.
 patterns=('dialects/*.cpp' 'lib/*.cpp' 'passes/*.cpp' 'runtime/*.cpp' 'tools/*.cpp')

@@ -20,8 +20,8 @@ using namespace llvm;
 using namespace penstock::onnx;
 
 /// The names after "PARAMETER target=" in `signature`.
-static StringSet<> readParameters(StringRef signature) {
-  StringSet<> parameters;
+static llvm::StringSet<> readParameters(StringRef signature) {
+  llvm::StringSet<> parameters;
   for (StringRef line : split(signature, '\n')) {
     StringRef target = line.split(": PARAMETER target='").second;
     parameters.insert(target.take_front(target.rfind('\'')));
@@ -49,7 +49,7 @@ std::vector<FoldedTensor> penstock::onnx::findFolded(const ModelRecord &model) {
   std::vector<FoldedTensor> folded;
   if (model.signature.empty())
     return folded;
-  StringSet<> parameters = readParameters(model.signature);
+  llvm::StringSet<> parameters = readParameters(model.signature);
   for (const auto &[name, sources] : model.folded) {
     FoldedTensor &tensor = folded.emplace_back();
     tensor.name = name;

@@ -17,9 +17,8 @@ using namespace penstock;
 using namespace penstock::onnx;
 
 namespace {
-enum Operand { X, Cosines, Sines, Positions };
-
 struct Rotary {
+  enum Operand { X, Cosines, Sines, Positions };
   /// [batch, sequence, heads * size] instead of [batch, heads, sequence, size].
   bool isFlat;
   bool isInterleaved = false;
@@ -81,14 +80,16 @@ LogicalResult Rotary::bind(NodeBinder &node) {
 static Value emitAngles(NodeBinder &node, Emitter &emitter,
                         const Rotary &rotary, unsigned i) {
   Value angles = node.operand(i);
-  if (node.has(Positions)) {
+  if (node.has(Rotary::Positions)) {
     MLIRContext *context = node.getContext();
     AffineExpr at[] = {getAffineSymbolExpr(0, context),
                        getAffineDimExpr(2, context)};
     angles = nn::GatherOp::create(
         emitter.builder, emitter.loc,
-        node.makeType({rotary.batch, rotary.sequence, rotary.turned / 2}, X),
-        angles, node.operand(Positions), AffineMap::get(3, 1, at, context),
+        node.makeType({rotary.batch, rotary.sequence, rotary.turned / 2},
+                      Rotary::X),
+        angles, node.operand(Rotary::Positions),
+        AffineMap::get(3, 1, at, context),
         emitter.builder.getArrayAttr(
             AffineMapAttr::get(emitter.map(3, {0, 1}))));
   }
@@ -99,11 +100,11 @@ static Value emitAngles(NodeBinder &node, Emitter &emitter,
 }
 
 static Values lowerRotary(Rotary &rotary, NodeBinder &node, Emitter &emitter) {
-  if (node.type(X).getNumElements() == 0)
-    return node.operand(X);
-  Value x = emitter.reshape(node.operand(X), rotary.shape());
-  Value cosine = emitAngles(node, emitter, rotary, Cosines);
-  Value sine = emitAngles(node, emitter, rotary, Sines);
+  if (node.type(Rotary::X).getNumElements() == 0)
+    return node.operand(Rotary::X);
+  Value x = emitter.reshape(node.operand(Rotary::X), rotary.shape());
+  Value cosine = emitAngles(node, emitter, rotary, Rotary::Cosines);
+  Value sine = emitAngles(node, emitter, rotary, Rotary::Sines);
 
   // 1. The pairs are an axis of their own: before that of the elements of a
   //    half, or behind that of neighbors.
@@ -117,7 +118,7 @@ static Values lowerRotary(Rotary &rotary, NodeBinder &node, Emitter &emitter) {
   SmallVector<int64_t> paired(sizes);
   paired.insert(paired.begin() + pairAxis, 2);
   pairs = emitter.reshape(pairs, paired);
-  auto half = node.makeType(sizes, X);
+  auto half = node.makeType(sizes, Rotary::X);
   auto place = [&](int64_t which) {
     SmallVector<int64_t> at(5, 0);
     at[pairAxis] = which;
@@ -141,14 +142,14 @@ static Values lowerRotary(Rotary &rotary, NodeBinder &node, Emitter &emitter) {
       });
 
   // 3. Back to where they were.
-  Value result = emitter.empty(node.makeType(paired, X));
+  Value result = emitter.empty(node.makeType(paired, Rotary::X));
   result = emitter.insert(emitter.reshape(real, one), result, place(0));
   result = emitter.insert(emitter.reshape(imaginary, one), result, place(1));
   sizes.back() = rotary.turned;
   result = emitter.reshape(result, sizes);
   if (rotary.turned != rotary.size)
     result = emitter.insert(result, x, offsets);
-  return emitter.reshape(result, node.shape(X));
+  return emitter.reshape(result, node.shape(Rotary::X));
 }
 
 void penstock::onnx::addRotaryEmbedding(OperatorTable &table) {

@@ -67,7 +67,7 @@ DeviceNumber penstock::constantNumber(Attribute value) {
 
 namespace {
 /// Ops that compute indices from indices.
-enum Arithmetic {
+enum IndexOp {
   None,
   Add,
   Sub,
@@ -88,8 +88,8 @@ enum Arithmetic {
 };
 } // namespace
 
-static Arithmetic getArithmetic(StringRef op) {
-  return llvm::StringSwitch<Arithmetic>(op)
+static IndexOp getIndexOp(StringRef op) {
+  return llvm::StringSwitch<IndexOp>(op)
       .Case("arith.addi", Add)
       .Case("arith.subi", Sub)
       .Case("arith.muli", Mul)
@@ -110,7 +110,7 @@ static Arithmetic getArithmetic(StringRef op) {
 }
 
 /// None if it divides by zero, or is no arithmetic of indices.
-static std::optional<int64_t> compute(Arithmetic op, ArrayRef<int64_t> in) {
+static std::optional<int64_t> compute(IndexOp op, ArrayRef<int64_t> in) {
   auto low = [&](unsigned i) { return static_cast<uint64_t>(in[i]); };
   auto wrap = [](uint64_t value) { return static_cast<int64_t>(value); };
   bool divides = op == DivU || op == RemU || op == DivS || op == RemS;
@@ -185,7 +185,7 @@ bool penstock::computeNumber(OperationName op, DictionaryAttr attributes,
         APInt(64, static_cast<uint64_t>(in[1]))));
     return true;
   }
-  Arithmetic arithmetic = getArithmetic(name);
+  IndexOp arithmetic = getIndexOp(name);
   if (arithmetic == None)
     return true;
   std::optional<int64_t> value = compute(arithmetic, in);
@@ -316,7 +316,7 @@ void DeviceCode::addOp(Operation *op, std::vector<Instruction> &block) {
       return;
     instruction.kind = Instruction::Arith;
     instruction.result = getRegister(op->getResult(0));
-    instruction.arithmetic = getArithmetic(op->getName().getStringRef());
+    instruction.arithmetic = getIndexOp(op->getName().getStringRef());
     if (Attribute properties = op->getPropertiesAsAttribute())
       instruction.attributes = dyn_cast<DictionaryAttr>(properties);
     for (Value operand : op->getOperands())
@@ -522,7 +522,7 @@ LogicalResult DeviceRun::step(const DeviceCode::Instruction &instruction) {
   for (int number : instruction.operands)
     if (registers[number].isPlain() && !registers[number].isData)
       plain.push_back(registers[number].value);
-  auto arithmetic = static_cast<Arithmetic>(instruction.arithmetic);
+  auto arithmetic = static_cast<IndexOp>(instruction.arithmetic);
   if (arithmetic != None && plain.size() == instruction.operands.size()) {
     std::optional<int64_t> value = compute(arithmetic, plain);
     if (!value)
