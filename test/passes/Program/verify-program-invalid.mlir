@@ -128,28 +128,77 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-pipeline.stage @s devices [0]
-pipeline.task @F forward of @s
-pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024)
-func.func private @f(%t: memref<64xi8> {pipeline.scratch}) {
-  %c0 = arith.constant 0 : index
-  %z = arith.constant 0 : i8
-  // expected-error @below {{uses temporary memory other than by a view at a constant offset}}
-  memref.store %z, %t[%c0] : memref<64xi8>
-  return
-}
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %one = arith.constant 1 : index
-  %end = arith.addi %first, %updates : index
-  scf.for %t = %first to %end step %one {
-    pipeline.mark @F[%t]
-  }
-  %b = pipeline.scratch at(0) : memref<64xi8>
-  func.call @f(%b) : (memref<64xi8>) -> ()
-  return
-}
+@@
++func.func private @f(%t: memref<64xi8> {pipeline.scratch}) {
++  %c0 = arith.constant 0 : index
++  %z = arith.constant 0 : i8
++  // expected-error @below {{uses temporary memory other than by a view at a constant offset}}
++  memref.store %z, %t[%c0] : memref<64xi8>
++  return
++}
+ func.func @train.0(%first: index, %updates: index)
+@@
++  %one = arith.constant 1 : index
++  %end = arith.addi %first, %updates : index
++  scf.for %t = %first to %end step %one {
++    pipeline.mark @F[%t]
++  }
++  %b = pipeline.scratch at(0) : memref<64xi8>
++  func.call @f(%b) : (memref<64xi8>) -> ()
+   return
+
+// -----
+
+@@
++// expected-error @below {{S1: runs 1 times instead of 2 in a segment of 1 updates of "train"}}
+ pipeline.task @F forward of @s
+-pipeline.schedule @train microbatches(1)
++pipeline.schedule @train microbatches(2)
+@@
++  %c2 = arith.constant 2 : index
++  %n = arith.muli %first, %c2 : index
++  pipeline.mark @F[%n]
+   return
+
+// -----
+
+// All forwards of a segment come before the first backward: no two updates are
+// ever in flight as they would be in a longer segment.
+@@
+ pipeline.task @F forward of @s
++pipeline.task @B backward of @s
+@@
++// expected-error @below {{S8: begins to do something only when all else is done, however long the segment}}
+ func.func @train.0(%first: index, %updates: index)
+@@
++  %c1 = arith.constant 1 : index
++  %end = arith.addi %first, %updates : index
++  scf.for %t = %first to %end step %c1 {
++    pipeline.mark @F[%t]
++  }
++  scf.for %t = %first to %end step %c1 {
++    pipeline.mark @B[%t]
++  }
+   return
+
+// -----
+
+// A range test that does not go by the bound.
+@@
++  %zero = arith.constant 0 : index
++  %one = arith.constant 1 : index
++  %end = arith.addi %updates, %one : index
++  scf.for %j = %zero to %end step %one {
++    %least = arith.addi %j, %one : index
++    %n = pipeline.bound %least
++    %test = arith.cmpi ult, %j, %updates : index
++    scf.if %test {
++      %t = arith.addi %first, %j : index
++      // expected-error @below {{S8: runs for number 1 in a segment that is shortened to 1 updates, but not in one that has 1}}
++      pipeline.mark @F[%t]
++    }
++  }
+   return
 
 // -----
 
@@ -367,6 +416,26 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
+// A version that is there, but not the method's.
+@@
+-pipeline.stage @s devices [0]
++pipeline.stage @s devices [0] {pipeline.lags = array<i64: 0, 1>}
+@@
+-func.func private @write(memref<f32> {pipeline.out})
++func.func private @write(memref<f32>, memref<f32> {pipeline.out})
+@@
+-    pipeline.mark @U[%t]
++    %next = arith.addi %t, %c1 : index
++    %old = pipeline.slot @w[%t] ring(2) at(0) stride(64) : memref<f32>
++    %new = pipeline.slot @w[%next] ring(2) at(0) stride(64) : memref<f32>
+     pipeline.mark @B[%t]
++    // expected-error @below {{S3: device 0 in a segment of 2 updates reads version 1 of @w in run 1 of @B, but its lag(1) asks for 0}}
++    func.call @read(%old) : (memref<f32>) -> ()
++    pipeline.mark @U[%t]
++    func.call @write(%old, %new) : (memref<f32>, memref<f32>) -> ()
+
+// -----
+
 // Evaluation reads another version than the newest: it takes its first
 // microbatch for the number of updates.
 pipeline.stage @s devices [0]
@@ -385,49 +454,6 @@ func.func @evaluate.0(%first: index, %updates: index, %version: index)
     %w = pipeline.slot @w[%first] ring(2) at(0) stride(64) : memref<f32>
     // expected-error @below {{S3: device 0 in a segment of 1 updates reads @w[0], but nothing was stored there}}
     func.call @read(%w) : (memref<f32>) -> ()
-  }
-  return
-}
-
-// -----
-
-pipeline.stage @s devices [0]
-// expected-error @below {{S1: runs 1 times instead of 2 in a segment of 1 updates of "train"}}
-pipeline.task @F forward of @s
-pipeline.schedule @train microbatches(2)
-pipeline.arena 0 bytes(1024)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %c2 = arith.constant 2 : index
-  %n = arith.muli %first, %c2 : index
-  pipeline.mark @F[%n]
-  return
-}
-
-// -----
-
-// A version that is there, but not the method's.
-pipeline.stage @s devices [0] {pipeline.lags = array<i64: 0, 1>}
-pipeline.task @B backward of @s
-pipeline.task @U update of @s
-pipeline.variable @w : tensor<f32> parameter of @s
-pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024)
-func.func private @read(memref<f32>)
-func.func private @write(memref<f32>, memref<f32> {pipeline.out})
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %c1 = arith.constant 1 : index
-  %last = arith.addi %first, %updates : index
-  scf.for %t = %first to %last step %c1 {
-    %next = arith.addi %t, %c1 : index
-    %old = pipeline.slot @w[%t] ring(2) at(0) stride(64) : memref<f32>
-    %new = pipeline.slot @w[%next] ring(2) at(0) stride(64) : memref<f32>
-    pipeline.mark @B[%t]
-    // expected-error @below {{S3: device 0 in a segment of 2 updates reads version 1 of @w in run 1 of @B, but its lag(1) asks for 0}}
-    func.call @read(%old) : (memref<f32>) -> ()
-    pipeline.mark @U[%t]
-    func.call @write(%old, %new) : (memref<f32>, memref<f32>) -> ()
   }
   return
 }
@@ -489,14 +515,6 @@ func.func @train.1(%first: index, %updates: index)
 +  pipeline.start_recv @h[%first], %b : memref<f32>
 +  pipeline.await @h[%first]
 +  func.call @read(%b) : (memref<f32>) -> ()
-
-// -----
-
-@@
-+// expected-error @below {{S6: transfers are left over in a segment of 1 updates}}
-+// expected-note @below {{device 0: at the end, next transfer send @h[0]}}
-+// expected-note @below {{device 1: at the end, no transfer}}
- pipeline.schedule @train microbatches(1)
 
 // -----
 
@@ -730,101 +748,48 @@ func.func @train.0(%first: index, %updates: index)
 // -----
 
 // Device 1 never sums.
-pipeline.stage @s devices [0]
-pipeline.stage @r devices [1]
-pipeline.variable @g : tensor<2xf32> gradient of @s
-pipeline.variable @h : tensor<2xf32> gradient of @r
-pipeline.group @sum members [[@g], [@h]]
-pipeline.task @B backward of @s
-pipeline.task @U update of @s
-// expected-note @below {{device 0: at await @sum[0], next transfer sum @sum[0]}}
-// expected-note @below {{device 1: at the end, no transfer}}
-pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024)
-pipeline.arena 1 bytes(1024)
-func.func private @add(memref<2xf32> {pipeline.into = 0 : i64})
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %c1 = arith.constant 1 : index
-  %end = arith.addi %first, %updates : index
-  scf.for %t = %first to %end step %c1 {
-    %g = pipeline.slot @g[%t] at(0) : memref<2xf32>
-    pipeline.mark @B[%t]
-    func.call @add(%g) : (memref<2xf32>) -> ()
-    pipeline.start_all_reduce @sum[%t], %g : memref<2xf32>
-    // expected-error @below {{S7: device 0 in a segment of 1 updates deadlocks}}
-    pipeline.await @sum[%t]
-    pipeline.mark @U[%t]
-    func.call @add(%g) : (memref<2xf32>) -> ()
-  }
-  return
-}
-func.func @train.1(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
-  return
-}
-
-// -----
-
-// All forwards of a segment come before the first backward: no two updates are
-// ever in flight as they would be in a longer segment.
-pipeline.stage @s devices [0]
-pipeline.task @F forward of @s
-pipeline.task @B backward of @s
-pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024)
-// expected-error @below {{S8: begins to do something only when all else is done, however long the segment}}
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %c1 = arith.constant 1 : index
-  %end = arith.addi %first, %updates : index
-  scf.for %t = %first to %end step %c1 {
-    pipeline.mark @F[%t]
-  }
-  scf.for %t = %first to %end step %c1 {
-    pipeline.mark @B[%t]
-  }
-  return
-}
+@@
+-pipeline.group @sum members [[@g]]
++pipeline.stage @r devices [1]
++pipeline.variable @h : tensor<2xf32> gradient of @r
++pipeline.group @sum members [[@g], [@h]]
+@@
++// expected-note @below {{device 0: at await @sum[0], next transfer sum @sum[0]}}
++// expected-note @below {{device 1: at the end, no transfer}}
+ pipeline.schedule @train microbatches(1)
++pipeline.arena 1 bytes(1024)
++func.func @train.1(%first: index, %updates: index)
++    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
++  return
++}
+@@
+     pipeline.start_all_reduce @sum[%t], %g : memref<2xf32>
++    // expected-error @below {{S7: device 0 in a segment of 1 updates deadlocks}}
++    pipeline.await @sum[%t]
 
 // -----
 
 // The sums are those of the members, in their order.
-pipeline.stage @s devices [0]
-pipeline.variable @g : tensor<2xf32> gradient of @s
-pipeline.variable @h : tensor<2xf32> gradient of @s
-pipeline.group @sum members [[@g, @h]]
-pipeline.task @B backward of @s
-pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %g = pipeline.slot @g[%first] at(0) : memref<2xf32>
-  %h = pipeline.slot @h[%first] at(64) : memref<2xf32>
-  pipeline.mark @B[%first]
-  // expected-error @below {{S8: device 0 in a segment of 1 updates sums @h where @sum has @g}}
-  pipeline.start_all_reduce @sum[%first], %h, %g : memref<2xf32>, memref<2xf32>
-  return
-}
+@@
+-pipeline.group @sum members [[@g]]
++pipeline.variable @h : tensor<2xf32> gradient of @s
++pipeline.group @sum members [[@g, @h]]
+@@
+-    pipeline.start_all_reduce @sum[%t], %g : memref<2xf32>
++    %h = pipeline.slot @h[%t] at(64) : memref<2xf32>
++    // expected-error @below {{S8: device 0 in a segment of 1 updates sums @h where @sum has @g}}
++    pipeline.start_all_reduce @sum[%t], %h, %g : memref<2xf32>, memref<2xf32>
 
 // -----
 
-pipeline.stage @s devices [0]
-pipeline.stage @r devices [0]
-pipeline.variable @g : tensor<2xf32> gradient of @s
-pipeline.variable @h : tensor<2xf32> gradient of @r
-pipeline.group @sum members [[@g], [@h]]
-pipeline.task @B backward of @s
-pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %g = pipeline.slot @g[%first] at(0) : memref<2xf32>
-  pipeline.mark @B[%first]
-  // expected-error @below {{S8: device 0 in a segment of 1 updates sums 1 buffers of @sum instead of 2}}
-  pipeline.start_all_reduce @sum[%first], %g : memref<2xf32>
-  return
-}
+@@
+-pipeline.group @sum members [[@g]]
++pipeline.stage @r devices [0]
++pipeline.variable @h : tensor<2xf32> gradient of @r
++pipeline.group @sum members [[@g], [@h]]
+@@
++    // expected-error @below {{S8: device 0 in a segment of 1 updates sums 1 buffers of @sum instead of 2}}
+     pipeline.start_all_reduce @sum[%t], %g : memref<2xf32>
 
 // -----
 
@@ -847,30 +812,5 @@ func.func @train.0(%first: index, %updates: index)
   pipeline.mark @B[%k]
   // expected-error @below {{S8: device 0 in a segment of 1 updates sums @g part 1 where @sum has @g}}
   pipeline.start_all_reduce @sum[%first], %b, %a : memref<2xf32>, memref<2xf32>
-  return
-}
-
-// -----
-
-// A range test that does not go by the bound.
-pipeline.stage @s devices [0]
-pipeline.task @F forward of @s
-pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(1024)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %zero = arith.constant 0 : index
-  %one = arith.constant 1 : index
-  %end = arith.addi %updates, %one : index
-  scf.for %j = %zero to %end step %one {
-    %least = arith.addi %j, %one : index
-    %n = pipeline.bound %least
-    %test = arith.cmpi ult, %j, %updates : index
-    scf.if %test {
-      %t = arith.addi %first, %j : index
-      // expected-error @below {{S8: runs for number 1 in a segment that is shortened to 1 updates, but not in one that has 1}}
-      pipeline.mark @F[%t]
-    }
-  }
   return
 }

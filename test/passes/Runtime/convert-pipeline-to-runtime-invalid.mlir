@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --convert-pipeline-to-runtime --split-input-file \
+// RUN: %expand-cases %s | penstock-opt --convert-pipeline-to-runtime --split-input-file \
 // RUN:   --verify-diagnostics
 
 // expected-error @below {{cannot read 'no/such/file.onnx'}}
@@ -7,8 +7,16 @@ module attributes {pipeline.model = #pipeline.bytes<"no/such/file.onnx", 0, 3>} 
 
 // -----
 
+module @replay {}
+// expected-error @below {{there is more than one nested module}}
+module @other {}
+
+// -----
+
+pipeline.stage @s devices [0]
 pipeline.schedule @train microbatches(4)
-// expected-error @below {{device 0 has no pipeline.arena: run pipeline-plan-memory}}
+pipeline.device 0 target(#cpu.target<>)
+pipeline.arena 0 bytes(256)
 func.func @train.0(%first: index, %updates: index)
     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   return
@@ -16,37 +24,174 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  // expected-error @below {{has no place: run pipeline-plan-memory}}
-  %h = pipeline.slot @x[%first] : memref<4x2xf32>
-  return
-}
+@@
+-pipeline.arena 0 bytes(256)
++// expected-error @below {{device 0 has no pipeline.arena: run pipeline-plan-memory}}
+ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-// expected-error @below {{there is no channel @x}}
-module {
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  pipeline.await @x[%first]
-  return
-}
-}
+@@
++  // expected-error @below {{has no place: run pipeline-plan-memory}}
++  %h = pipeline.slot @x[%first] : memref<4x2xf32>
+   return
 
 // -----
 
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %0 = pipeline.hyperparameter "lr" default(0.5) : f32
-  // expected-error @below {{has the value 2.500000e-01, but 5.000000e-01 elsewhere}}
-  %1 = pipeline.hyperparameter "lr" default(0.25) : f32
+@@
+-pipeline.stage @s devices [0]
++// expected-error @below {{there is no channel @x}}
++module {
+@@
++  pipeline.await @x[%first]
+   return
+ }
++}
+
+// -----
+
+@@
++  %0 = pipeline.hyperparameter "lr" default(0.5) : f32
++  // expected-error @below {{has the value 2.500000e-01, but 5.000000e-01 elsewhere}}
++  %1 = pipeline.hyperparameter "lr" default(0.25) : f32
+   return
+
+// -----
+
+@@
++pipeline.device 1 target(#cpu.target<>)
++pipeline.arena 1 bytes(256)
++pipeline.channel @x : [tensor<4xf32>] slots(1)
++func.func @train.1(%first: index, %updates: index)
++    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
++  %h = pipeline.slot @x[%first] at(0) : memref<4xf32>
++  pipeline.start_send @x[%first], %h : memref<4xf32>
++  return
++}
+ func.func @train.0(%first: index, %updates: index)
+     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
++  %h = pipeline.slot @x[%first] at(0) : memref<4xf32>
++  // expected-error @below {{device 0 is an end of this channel, but device 1 is the same end elsewhere}}
++  pipeline.start_send @x[%first], %h : memref<4xf32>
+
+// -----
+
+@@
++  // expected-error @below {{names no task: @F}}
++  pipeline.mark @F[%first]
+   return
+
+// -----
+
+@@
++// expected-error @below {{is transferred, but carries several tensors}}
++pipeline.channel @x : [tensor<4xf32>, tensor<4xf32>] slots(1)
+ func.func @train.0(%first: index, %updates: index)
+@@
++  pipeline.await @x[%first]
+   return
+
+// -----
+
+@@
++// expected-error @below {{the runtime knows no tensors of type 'tensor<4xi4>'}}
++pipeline.variable @v : tensor<4xi4> statistic of @s
+ func.func @train.0(%first: index, %updates: index)
+
+// -----
+
+@@
+-pipeline.stage @s devices [0]
+-pipeline.schedule @train microbatches(4)
++// expected-error @below {{there is no schedule @train}}
++module {
+@@
+   return
+ }
++}
+
+// -----
+
+@@
+ func.func @train.0(%first: index, %updates: index)
+     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+   return
+ }
++module @replay {
++  pipeline.device 0 target(#cpu.target<>)
++  pipeline.arena 0 bytes(256)
++  pipeline.schedule @train microbatches(4)
++  func.func private @f(index)
++  func.func @train.0(%first: index, %updates: index)
++      attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
++    // expected-error @below {{calls @f, which the program does not have}}
++    func.call @f(%first) : (index) -> ()
++    return
++  }
++}
+
+// -----
+
+@@
+-pipeline.device 0 target(#cpu.target<>)
+@@
+-func.func @train.0(%first: index, %updates: index)
++// expected-error @below {{device 0 has no pipeline.device: run pipeline-declare-devices}}
++func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
+
+// -----
+
+@@
+-pipeline.device 0 target(#cpu.target<>)
++// expected-error @below {{--march=pentium9: LLVM knows no such CPU for}}
++pipeline.device 0 target(#cpu.target<march("pentium9")>)
+@@
+-func.func @train.0(%first: index, %updates: index)
++func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
+
+// -----
+
+// A name of an action is one in program and replay.
+@@
+-pipeline.device 0 target(#cpu.target<>)
++pipeline.device 0 target(#cuda.target<"sm_90">)
+@@
+-func.func @train.0(%first: index, %updates: index)
++func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
+     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
++  kernel.action "s.F" key(%first of 1) {}
+   return
+ }
++module @replay {
++  pipeline.device 0 target(#cuda.target<"sm_90">)
++  pipeline.arena 0 bytes(256)
++  func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
++      attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
++    // expected-error @below {{there is another action "s.F"}}
++    kernel.action "s.F" key(%first of 1) {}
++    return
++  }
++}
+
+// -----
+
+@@
+-pipeline.device 0 target(#cpu.target<>)
++pipeline.device 0 target(#cuda.target<"sm_90">)
+@@
+-func.func @train.0(%first: index, %updates: index)
++func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
+     attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
++  // expected-error @below {{no action "s.U" has a scalar 1}}
++  %place = kernel.scalar "s.U"[1] : memref<f32>
++  kernel.action "s.U" key(%first of 1) scalars(1) {}
+
+// -----
+
+func.func private @kernel(%d: !llvm.ptr, %a: memref<4x2xf32>, %b: memref<2x3xf32>, %c: memref<4x3xf32>) {
+  // expected-error @below {{has no config: run pipeline-select-library first}}
+  kernel.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
+    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
   return
 }
 
@@ -65,135 +210,6 @@ func.func private @kernel(%d: !llvm.ptr, %a: memref<4x2xf64>, %b: memref<2x3xf64
   // expected-error @below {{the runtime has no place for it: it takes f32 matrices with up to 4 batch dimensions, and convolutions with up to 3 spatial ones}}
   kernel.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
     config(#cpu.gemm<>) : memref<4x2xf64>, memref<2x3xf64>, memref<4x3xf64>
-  return
-}
-
-// -----
-
-module @replay {}
-// expected-error @below {{there is more than one nested module}}
-module @other {}
-
-// -----
-
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-pipeline.device 1 target(#cpu.target<>)
-pipeline.arena 1 bytes(256)
-pipeline.channel @x : [tensor<4xf32>] slots(1)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  %h = pipeline.slot @x[%first] at(0) : memref<4xf32>
-  pipeline.start_send @x[%first], %h : memref<4xf32>
-  return
-}
-func.func @train.1(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 1 : i64} {
-  %h = pipeline.slot @x[%first] at(0) : memref<4xf32>
-  // expected-error @below {{device 1 is an end of this channel, but device 0 is the same end elsewhere}}
-  pipeline.start_send @x[%first], %h : memref<4xf32>
-  return
-}
-
-// -----
-
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  // expected-error @below {{names no task: @F}}
-  pipeline.mark @F[%first]
-  return
-}
-
-// -----
-
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-// expected-error @below {{is transferred, but carries several tensors}}
-pipeline.channel @x : [tensor<4xf32>, tensor<4xf32>] slots(1)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  pipeline.await @x[%first]
-  return
-}
-
-// -----
-
-pipeline.stage @s devices [0]
-pipeline.schedule @train microbatches(4)
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-// expected-error @below {{the runtime knows no tensors of type 'tensor<4xi4>'}}
-pipeline.variable @v : tensor<4xi4> statistic of @s
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  return
-}
-
-// -----
-
-// expected-error @below {{there is no schedule @train}}
-module {
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-func.func @train.0(%first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  return
-}
-}
-
-// -----
-
-module {
-pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(256)
-pipeline.schedule @train microbatches(4)
-module @replay {
-  pipeline.device 0 target(#cpu.target<>)
-  pipeline.arena 0 bytes(256)
-  pipeline.schedule @train microbatches(4)
-  func.func private @f(index)
-  func.func @train.0(%first: index, %updates: index)
-      attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-    // expected-error @below {{calls @f, which the program does not have}}
-    func.call @f(%first) : (index) -> ()
-    return
-  }
-}
-}
-
-// -----
-
-func.func private @kernel(%d: !llvm.ptr, %a: memref<4x2xf32>, %b: memref<2x3xf32>, %c: memref<4x3xf32>) {
-  // expected-error @below {{has no config: run pipeline-select-library first}}
-  kernel.gemm %a, %b, %c sizes [4, 3, 2] strides [2, 1] [3, 1] [3, 1]
-    : memref<4x2xf32>, memref<2x3xf32>, memref<4x3xf32>
-  return
-}
-
-// -----
-
-pipeline.stage @s devices [0]
-pipeline.task @F forward of @s
-pipeline.schedule @train microbatches(1)
-pipeline.arena 0 bytes(256)
-// expected-error @below {{device 0 has no pipeline.device: run pipeline-declare-devices}}
-func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  return
-}
-
-// -----
-
-pipeline.stage @s devices [0]
-pipeline.task @F forward of @s
-pipeline.schedule @train microbatches(1)
-// expected-error @below {{--march=pentium9: LLVM knows no such CPU for}}
-pipeline.device 0 target(#cpu.target<march("pentium9")>)
-pipeline.arena 0 bytes(256)
-func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
   return
 }
 
@@ -231,38 +247,5 @@ func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
   %w = pipeline.slot @x[%first] at(256) : memref<5x3x3xf32>
   %y = pipeline.slot @x[%first] at(520) : memref<2x5x4xf32>
   func.call @kernel(%d, %x, %w, %y) : (!llvm.ptr, memref<2x3x7xf32>, memref<5x3x3xf32>, memref<2x5x4xf32>) -> ()
-  return
-}
-
-// -----
-
-// A name of an action is one in program and replay.
-pipeline.device 0 target(#cuda.target<"sm_90">)
-pipeline.arena 0 bytes(256)
-func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  kernel.action "s.F" key(%first of 1) {}
-  return
-}
-module @replay {
-  pipeline.device 0 target(#cuda.target<"sm_90">)
-  pipeline.arena 0 bytes(256)
-  func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
-      attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-    // expected-error @below {{there is another action "s.F"}}
-    kernel.action "s.F" key(%first of 1) {}
-    return
-  }
-}
-
-// -----
-
-pipeline.device 0 target(#cuda.target<"sm_90">)
-pipeline.arena 0 bytes(256)
-func.func @train.0(%d: !llvm.ptr, %first: index, %updates: index)
-    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
-  // expected-error @below {{no action "s.U" has a scalar 1}}
-  %place = kernel.scalar "s.U"[1] : memref<f32>
-  kernel.action "s.U" key(%first of 1) scalars(1) {}
   return
 }
