@@ -1,6 +1,5 @@
 // RUN: penstock-opt %s --pipeline-vector-loops='width=8' --split-input-file | FileCheck %s
-// RUN: not penstock-opt %s --pipeline-vector-loops='width=6' --split-input-file 2>&1 | FileCheck %s --check-prefix=WIDTH
-// WIDTH: the vector width must be a power of two, got 6
+// RUN: %expect-error --any-lines "the vector width must be a power of two, got 6" -- penstock-opt %s --pipeline-vector-loops='width=6' --split-input-file
 
 // Whole dense buffers are one dimension: 3 x 7 = 21 = 2 vectors and 5 lanes.
 // CHECK-LABEL: func.func @flat(

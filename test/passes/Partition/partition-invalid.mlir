@@ -1,14 +1,8 @@
-// RUN: not penstock-opt %s --pipeline-partition='split-at=nothing' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// RUN: not penstock-opt %s --pipeline-partition='split-at=exp' 2>&1 | FileCheck %s --check-prefix=LAST
-// RUN: not penstock-opt %s --pipeline-partition='split-at=abs,abs' 2>&1 | FileCheck %s --check-prefix=ORDER
-// RUN: not penstock-opt %s --pipeline-partition='stages=3' 2>&1 | FileCheck %s --check-prefix=MANY
-// RUN: not penstock-opt %s --pipeline-partition='stages=3 split-at=abs' 2>&1 | FileCheck %s --check-prefix=CONTRADICTION
-
-// UNKNOWN: error: --split-at: the model has no node or value named 'nothing' that reaches the loss
-// LAST: error: --split-at: nothing comes after 'exp', it cannot end a stage
-// ORDER: error: --split-at: 'abs' does not come after 'abs'; list the cuts in the order of the model
-// MANY: error: --stages=3: the model has 2 nodes that compute, so at most 2 stages
-// CONTRADICTION: error: --stages=3 contradicts --split-at, which names 1 cuts for 2 stages
+// RUN: %expect-error --any-lines "error: --split-at: the model has no node or value named 'nothing' that reaches the loss" -- penstock-opt %s --pipeline-partition='split-at=nothing'
+// RUN: %expect-error --any-lines "error: --split-at: nothing comes after 'exp', it cannot end a stage" -- penstock-opt %s --pipeline-partition='split-at=exp'
+// RUN: %expect-error --any-lines "error: --split-at: 'abs' does not come after 'abs'; list the cuts in the order of the model" -- penstock-opt %s --pipeline-partition='split-at=abs,abs'
+// RUN: %expect-error --any-lines "error: --stages=3: the model has 2 nodes that compute, so at most 2 stages" -- penstock-opt %s --pipeline-partition='stages=3'
+// RUN: %expect-error --any-lines "error: --stages=3 contradicts --split-at, which names 1 cuts for 2 stages" -- penstock-opt %s --pipeline-partition='stages=3 split-at=abs'
 
 pipeline.stage @model
 pipeline.channel @x : [tensor<5x7xf32>] source(input "x")

@@ -1,7 +1,6 @@
 // RUN: penstock-opt %s --pipeline-plan-memory=limit=100 --split-input-file \
 // RUN:   --verify-diagnostics
-// RUN: not penstock-opt /dev/null --pipeline-plan-memory=alignment=48 2>&1 | FileCheck %s --check-prefix=NUMBERS
-// NUMBERS: error: pipeline-plan-memory: alignment must be a power of two
+// RUN: %expect-error --any-lines "error: pipeline-plan-memory: alignment must be a power of two" -- penstock-opt /dev/null --pipeline-plan-memory=alignment=48
 
 // expected-error @below {{device 1 (stages @b) needs 192 bytes of memory, 92 more than its limit of 100}}
 // expected-note @below {{variables 64, channels 128, temporaries 0}}

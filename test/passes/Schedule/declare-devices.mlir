@@ -1,12 +1,8 @@
 // RUN: penstock-opt %s --pipeline-declare-devices='targets="#cpu.target<threads(2)>"' | FileCheck %s
 // RUN: penstock-opt %s --pipeline-declare-devices='targets="[#cpu.target<>, #cpu.target<threads(5)>, #cpu.target<threads(3)>]"' | FileCheck %s --check-prefix=LIST
-// RUN: not penstock-opt %s --pipeline-declare-devices='targets="[#cpu.target<>, #cpu.target<>]"' 2>&1 | FileCheck %s --check-prefix=FEW
-// RUN: not penstock-opt %s --pipeline-declare-devices='targets="[]"' 2>&1 | FileCheck %s --check-prefix=NONE
-// RUN: not penstock-opt %s --pipeline-declare-devices='targets="1 : i64"' 2>&1 | FileCheck %s --check-prefix=OTHER
-
-// FEW: error: pipeline-declare-devices: there is no target for device 2, only 2 targets
-// NONE: error: pipeline-declare-devices: there is no target
-// OTHER: error: pipeline-declare-devices: 1 : i64 is not the target of a device
+// RUN: %expect-error --any-lines "error: pipeline-declare-devices: there is no target for device 2, only 2 targets" -- penstock-opt %s --pipeline-declare-devices='targets="[#cpu.target<>, #cpu.target<>]"'
+// RUN: %expect-error --any-lines "error: pipeline-declare-devices: there is no target" -- penstock-opt %s --pipeline-declare-devices='targets="[]"'
+// RUN: %expect-error --any-lines "error: pipeline-declare-devices: 1 : i64 is not the target of a device" -- penstock-opt %s --pipeline-declare-devices='targets="1 : i64"'
 
 // What is declared stays. The replay has a device of its own.
 

@@ -5,16 +5,16 @@
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=6 --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule=schedule=interleaved | FileCheck %s --check-prefix=LOOP
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=6 --pipeline-place --pipeline-generate-schedule=schedule=zb-h2 | FileCheck %s --check-prefix=WHOLE
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=40 --pipeline-place='schedule=zb-v' --pipeline-generate-schedule=schedule=zb-v | FileCheck %s --check-prefix=WRITTEN
-// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=8 --pipeline-place='devices=2' --pipeline-generate-schedule=schedule=zb-v 2>&1 | FileCheck %s --check-prefix=ELSEWHERE
-// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=5 --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule=schedule=interleaved 2>&1 | FileCheck %s --check-prefix=MULTIPLE
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-place --pipeline-generate-schedule=schedule=2f2b 2>&1 | FileCheck %s --check-prefix=NAME
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=0 --pipeline-place --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=ZERO
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=NOWHERE
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-place --pipeline-generate-schedule --pipeline-generate-schedule 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: %expect-error --any-lines "error: schedule zb-v on 2 devices needs its stages placed for it: stage 1 is not where it belongs" -- penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=8 --pipeline-place='devices=2' --pipeline-generate-schedule=schedule=zb-v
+// RUN: %expect-error --any-lines "error: schedule interleaved on 2 devices needs a multiple of 2 microbatches, not 5" -- penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training=microbatches=5 --pipeline-place='devices=2 schedule=interleaved' --pipeline-generate-schedule=schedule=interleaved
+// RUN: %expect-error --any-lines "for the --schedule option: schedule '2f2b' is not known; there are gpipe, 1f1b, interleaved:chunks=2," -- penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-place --pipeline-generate-schedule=schedule=2f2b
+// RUN: %expect-error --any-lines "error: 'pipeline.training' op attribute 'microbatches' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive" -- penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=0 --pipeline-place --pipeline-generate-schedule
+// RUN: %expect-error --any-lines "error: 'pipeline.stage' op has no device; run pipeline-place first" -- penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-generate-schedule
+// RUN: %expect-error --any-lines "error: has a schedule already" -- penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training --pipeline-place --pipeline-generate-schedule --pipeline-generate-schedule
 
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='microbatches=2 method=naive' --pipeline-place --pipeline-generate-schedule=schedule=nf1b:ahead=2 | FileCheck %s --check-prefix=MANY
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='microbatches=2 method=naive' --pipeline-place --pipeline-generate-schedule=schedule=nf1b:ahead=2 --pipeline-assign-versions --pipeline-order-transfers --pipeline-size-storage --pipeline-verify-schedule | FileCheck %s --check-prefix=ROUND
-// RUN: not penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='microbatches=2 method=naive' --pipeline-place --pipeline-generate-schedule=schedule=nf1b:ahead=4 2>&1 | FileCheck %s --check-prefix=AHEAD
+// RUN: %expect-error --any-lines "error: schedule nf1b on 4 devices runs forwards at most 3 updates ahead, not 4: use ahead=3 or leave it out" -- penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='microbatches=2 method=naive' --pipeline-place --pipeline-generate-schedule=schedule=nf1b:ahead=4
 
 // All forwards of an update, two updates ahead of its backwards where there are
 // as many stages behind.
@@ -33,7 +33,6 @@
 // MANY:            pipeline.run @s2.F ahead(1)
 // MANY:        pipeline.order 3 {
 // MANY:            pipeline.run @s3.F{{$}}
-// AHEAD: error: schedule nf1b on 4 devices runs forwards at most 3 updates ahead, not 4: use ahead=3 or leave it out
 
 // Lags of whole updates; messages move one by one.
 // ROUND: pipeline.stage @s0 devices [0] {pipeline.lags = array<i64: 4, 0>}
@@ -130,13 +129,6 @@
 // WRITTEN-NEXT:       pipeline.run
 // WRITTEN-NEXT:       pipeline.run
 // WRITTEN-NEXT:     }
-
-// ELSEWHERE: error: schedule zb-v on 2 devices needs its stages placed for it: stage 1 is not where it belongs
-// MULTIPLE: error: schedule interleaved on 2 devices needs a multiple of 2 microbatches, not 5
-// NAME: for the --schedule option: schedule '2f2b' is not known; there are gpipe, 1f1b, interleaved:chunks=2,
-// ZERO: error: 'pipeline.training' op attribute 'microbatches' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive
-// NOWHERE: error: 'pipeline.stage' op has no device; run pipeline-place first
-// TWICE: error: has a schedule already
 
 // Without flush there is one loop, and the update stands in it.
 // RUN: penstock-opt %S/inputs/four-stages.mlir --pipeline-set-training='method=naive microbatches=6' --pipeline-place --pipeline-generate-schedule | FileCheck %s --check-prefix=OPEN

@@ -1,6 +1,5 @@
 // RUN: %expand-cases %s | penstock-opt --split-input-file --pipeline-verify-schedule --verify-diagnostics
-// RUN: not penstock-opt %S/inputs/declared-schedule.mlir --pipeline-order-transfers 2>&1 | FileCheck %s --check-prefix=DECLARED
-// DECLARED: 'pipeline.schedule' op is a declaration, without orders
+// RUN: %expect-error --any-lines "'pipeline.schedule' op is a declaration, without orders" -- penstock-opt %S/inputs/declared-schedule.mlir --pipeline-order-transfers
 
 // What cannot be read as a schedule, before any rule of schedules is checked.
 

@@ -10,15 +10,15 @@
 // RUN: penstock-opt %s --pipeline-place='replicas=2' | FileCheck %s --check-prefix=PAIRS
 // RUN: penstock-opt %s --pipeline-place='devices=4 replicas=2' | FileCheck %s --check-prefix=SHARED
 // RUN: penstock-opt %s --pipeline-place='replicas=3,1,2,1,1' | FileCheck %s --check-prefix=WIDTHS
-// RUN: not penstock-opt %s --pipeline-place='devices=5 replicas=2' 2>&1 | FileCheck %s --check-prefix=ODD
-// RUN: not penstock-opt %s --pipeline-place='replicas=2,1' 2>&1 | FileCheck %s --check-prefix=FEW
-// RUN: not penstock-opt %s --pipeline-place='devices=5 replicas=3,1,2,1,1' 2>&1 | FileCheck %s --check-prefix=SUM
-// RUN: not penstock-opt %s --pipeline-place='replicas=0' 2>&1 | FileCheck %s --check-prefix=ZERO
-// RUN: not penstock-opt %s --pipeline-place='replicas=2 schedule=chimera' 2>&1 | FileCheck %s --check-prefix=TWICE
-// RUN: not penstock-opt %s --pipeline-place='devices=3 schedule=interleaved' 2>&1 | FileCheck %s --check-prefix=CHUNKS
-// RUN: not penstock-opt %s --pipeline-place='schedule=2f2b' 2>&1 | FileCheck %s --check-prefix=NAME
-// RUN: not penstock-opt %s --pipeline-place='devices=6' 2>&1 | FileCheck %s --check-prefix=MANY
-// RUN: not penstock-opt %s --pipeline-place='placement=ring' 2>&1 | FileCheck %s --check-prefix=RING
+// RUN: %expect-error --any-lines "cannot place 2 replicas of every stage on 5 devices: not a multiple" -- penstock-opt %s --pipeline-place='devices=5 replicas=2'
+// RUN: %expect-error --any-lines "there are 5 stages, and numbers of replicas of 2" -- penstock-opt %s --pipeline-place='replicas=2,1'
+// RUN: %expect-error --any-lines "the stages have 8 replicas, which need as many devices, not 5" -- penstock-opt %s --pipeline-place='devices=5 replicas=3,1,2,1,1'
+// RUN: %expect-error --any-lines "a number of replicas is at least 1" -- penstock-opt %s --pipeline-place='replicas=0'
+// RUN: %expect-error --any-lines "schedule chimera has two replicas of every stage by itself" -- penstock-opt %s --pipeline-place='replicas=2 schedule=chimera'
+// RUN: %expect-error --any-lines "error: cannot place 5 stages on 3 devices, each with 2: it takes 6" -- penstock-opt %s --pipeline-place='devices=3 schedule=interleaved'
+// RUN: %expect-error --any-lines "for the --schedule option: schedule '2f2b' is not known" -- penstock-opt %s --pipeline-place='schedule=2f2b'
+// RUN: %expect-error --any-lines "error: cannot place 5 stages on 6 devices: between 1 and 5 can be used" -- penstock-opt %s --pipeline-place='devices=6'
+// RUN: %expect-error --any-lines "error: placement 'ring' is not known; there are line, loop, wave" -- penstock-opt %s --pipeline-place='placement=ring'
 
 // Replicas are next to each other; devices count all of them.
 // PAIRS:      @s0 devices [0, 1]
@@ -34,11 +34,6 @@
 // WIDTHS-NEXT: @s2 devices [4, 5]
 // WIDTHS-NEXT: @s3 devices [6]
 // WIDTHS-NEXT: @s4 devices [7]
-// ODD: cannot place 2 replicas of every stage on 5 devices: not a multiple
-// FEW: there are 5 stages, and numbers of replicas of 2
-// SUM: the stages have 8 replicas, which need as many devices, not 5
-// ZERO: a number of replicas is at least 1
-// TWICE: schedule chimera has two replicas of every stage by itself
 
 // A device per stage; or neighbors share one, the first devices having more.
 // ALL:      @s0 devices [0]
@@ -71,10 +66,6 @@
 // WAVE-NEXT: @s4 devices [0]
 // MIRROR:      @s0 devices [0, 3]
 // MIRROR:      @s4 devices [3, 0]
-// CHUNKS: error: cannot place 5 stages on 3 devices, each with 2: it takes 6
-// NAME: for the --schedule option: schedule '2f2b' is not known
-// MANY: error: cannot place 5 stages on 6 devices: between 1 and 5 can be used
-// RING: error: placement 'ring' is not known; there are line, loop, wave
 pipeline.stage @s0
 pipeline.stage @s1
 pipeline.stage @s2

@@ -1,10 +1,10 @@
 // RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --lower-training-to-schedule=replay=0 --pipeline-simulate='backward=1 timeline' -o /dev/null | FileCheck %s --check-prefix=FLUSH
 // RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=2 --lower-training-to-schedule='schedule=gpipe replay=0' --pipeline-simulate='timeline updates=2' -o /dev/null | FileCheck %s --check-prefix=GPIPE
 // RUN: penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --lower-training-to-schedule=replay=0 | FileCheck %s --check-prefix=BUBBLE
-// RUN: not penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --lower-training-to-schedule=replay=0 --pipeline-simulate='costs=analytic' 2>&1 | FileCheck %s --check-prefix=BODY
-// RUN: not penstock-opt %s --pipeline-simulate='costs=guess' 2>&1 | FileCheck %s --check-prefix=COSTS
-// RUN: not penstock-opt %s --pipeline-simulate='costs=measured' 2>&1 | FileCheck %s --check-prefix=MEASURED
-// RUN: not penstock-opt %s --pipeline-simulate='updates=0' 2>&1 | FileCheck %s --check-prefix=UPDATES
+// RUN: %expect-error --any-lines "calls a function without a body, so that it has no analytic cost; use costs=unit" -- penstock-opt %S/inputs/two-stages.mlir --pipeline-set-training=microbatches=4 --lower-training-to-schedule=replay=0 --pipeline-simulate='costs=analytic'
+// RUN: %expect-error --any-lines "error: costs must be unit, analytic, measured or seconds" -- penstock-opt %s --pipeline-simulate='costs=guess'
+// RUN: %expect-error --any-lines "error: 'pipeline.schedule' op has no measured costs: the module needs pipeline.stage_seconds" -- penstock-opt %s --pipeline-simulate='costs=measured'
+// RUN: %expect-error --any-lines "error: updates must be at least 1" -- penstock-opt %s --pipeline-simulate='updates=0'
 // RUN: penstock-opt %s --pipeline-simulate='costs=analytic timeline' -o /dev/null | FileCheck %s --check-prefix=ANALYTIC
 // RUN: penstock-opt %s --pipeline-simulate='costs=seconds timeline' -o /dev/null | FileCheck %s --check-prefix=SECONDS
 
@@ -18,11 +18,6 @@
 
 // (p - 1) / (M + p - 1)
 // BUBBLE: @train microbatches(4) predicted_bubble({{0.19999|0.2[0}]}}
-
-// BODY: calls a function without a body, so that it has no analytic cost; use costs=unit
-// COSTS: error: costs must be unit, analytic, measured or seconds
-// MEASURED: error: 'pipeline.schedule' op has no measured costs: the module needs pipeline.stage_seconds
-// UPDATES: error: updates must be at least 1
 
 // 30 multiplications per microbatch.
 // ANALYTIC: @train, 1 update: makespan 60, bubble 0.0 %

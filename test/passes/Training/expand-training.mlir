@@ -4,9 +4,7 @@
 // RUN: penstock-opt %s --pipeline-derive-evaluate --pipeline-expand-training | FileCheck %s
 // RUN: penstock-opt %s --pipeline-set-training=batch-norm=frozen --pipeline-derive-evaluate --pipeline-expand-training | FileCheck %s --check-prefix=FROZEN
 // RUN: penstock-opt %s --pipeline-set-training --pipeline-derive-evaluate --pipeline-expand-training --pipeline-differentiate --pipeline-insert-optimizer --pipeline-verify | FileCheck %s --check-prefix=BACK
-// RUN: not penstock-opt %s --pipeline-set-training=batch-norm=often 2>&1 | FileCheck %s --check-prefix=OPTION
-
-// OPTION: for the --batch-norm option: Cannot find option named 'often'!
+// RUN: %expect-error --any-lines "for the --batch-norm option: Cannot find option named 'often'!" -- penstock-opt %s --pipeline-set-training=batch-norm=often
 
 pipeline.stage @s0
 pipeline.channel @x : [tensor<5x7x11xf32>] source(input "x")
