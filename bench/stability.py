@@ -16,13 +16,15 @@ Only the standard library is needed.
 """
 
 import argparse
+import array
 import cmath
 import json
 import math
 import os
-import struct
 import subprocess
 import sys
+
+import mlp_model
 
 SHAPE = "float[n, 1]"
 
@@ -38,14 +40,6 @@ def model(depth, discrepancy):
     return ('<ir_version: 8, opset_import: ["" : 17]>\n'
             f"stability ({SHAPE} x) => (float loss) <{constants}> {{\n  " +
             "\n  ".join(text) + "\n}\n")
-
-
-def write_ones(path):
-    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }"
-    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) +
-                   header.encode() + struct.pack("<f", 1))
 
 
 class Program:
@@ -131,7 +125,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
-    write_ones(os.path.join(options.folder, "ones.npy"))
+    mlp_model.write_npy(os.path.join(options.folder, "ones.npy"), "<f4", (1, 1),
+                        array.array("f", [1]))
     # exp(-2): the D for which gamma matches to second order.
     spelled = {"pipemare": "pipemare:decay=0.1353352832366127"}
     if options.table:

@@ -7,14 +7,9 @@ import pathlib
 import struct
 import sys
 
+import npy
+
 NODES = ["Sin", "Neg", "Cos"]
-
-
-def write_npy(path, shape, values):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (-(len(header) + 11) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
-                     struct.pack(f"<{len(values)}f", *values))
 
 
 def main(length, model):
@@ -27,8 +22,10 @@ def main(length, model):
         name = "y" if i == length - 1 else f"v{i + 1}"
         lines.append(f"  {name} = {NODES[i % len(NODES)]} (v{i})")
     model.write_text("\n".join(lines + ["}", ""]))
-    write_npy(model.parent / "x.npy", (20, 3), [(7 * i % 11) / 11 - 0.4 for i in range(60)])
-    write_npy(model.parent / "y.npy", (20, 3), [(5 * i % 13) / 13 - 0.6 for i in range(60)])
+    for name, values in (("x", [(7 * i % 11) / 11 - 0.4 for i in range(60)]),
+                         ("y", [(5 * i % 13) / 13 - 0.6 for i in range(60)])):
+        (model.parent / f"{name}.npy").write_bytes(
+            npy.encode("<f4", (20, 3), struct.pack("<60f", *values)))
 
 
 main(*sys.argv[1:])

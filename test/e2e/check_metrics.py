@@ -9,32 +9,27 @@ The first writes int64 labels as float32 rows. The second takes the outputs that
 definition, and compares.
 """
 
-import ast
 import json
 import math
 import pathlib
 import struct
 import sys
 
+import npy
+
 
 def read(path):
     """Shape and numbers of an .npy file."""
-    whole = pathlib.Path(path).read_bytes()
-    length = struct.unpack("<H", whole[8:10])[0]
-    fields = ast.literal_eval(whole[10:10 + length].decode())
-    letter = {"<f4": "f", "<i8": "q"}[fields["descr"]]
-    data = whole[10 + length:]
-    return fields["shape"], struct.unpack(f"<{len(data) // struct.calcsize(letter)}{letter}", data)
+    description, shape, data = npy.read(path)
+    letter = {"<f4": "f", "<i8": "q"}[description]
+    return shape, struct.unpack(f"<{len(data) // struct.calcsize(letter)}{letter}", data)
 
 
 def write_one_hot(labels, classes, path):
     _, numbers = read(labels)
-    text = str({"descr": "<f4", "fortran_order": False, "shape": (len(numbers), classes)})
-    text += " " * (-(len(text) + 11) % 64) + "\n"
     rows = [float(label == j) for label in numbers for j in range(classes)]
     pathlib.Path(path).write_bytes(
-        b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
-        + struct.pack(f"<{len(rows)}f", *rows))
+        npy.encode("<f4", (len(numbers), classes), struct.pack(f"<{len(rows)}f", *rows)))
 
 
 def expect(name, rows, labels):

@@ -6,7 +6,6 @@ in packed.npz; both in xy.safetensors, Y alone in y.safetensors; X as raw bytes 
 their 255th parts in fractions.npy.
 """
 
-import ast
 import io
 import json
 import pathlib
@@ -14,19 +13,7 @@ import struct
 import sys
 import zipfile
 
-
-def split(path):
-    whole = pathlib.Path(path).read_bytes()
-    length = struct.unpack("<H", whole[8:10])[0]
-    fields = ast.literal_eval(whole[10:10 + length].decode())
-    return fields["descr"], fields["shape"], whole[10 + length:]
-
-
-def npy(description, shape, data):
-    text = str({"descr": description, "fortran_order": False, "shape": tuple(shape)})
-    text += " " * (-(len(text) + 11) % 64) + "\n"
-    return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
-            + data)
+import npy
 
 
 def safetensors(arrays):
@@ -45,20 +32,20 @@ def safetensors(arrays):
 def main(x_path, y_path, folder):
     folder = pathlib.Path(folder)
     for name, path in (("x", x_path), ("y", y_path)):
-        description, (samples, *rest), data = split(path)
+        description, (samples, *rest), data = npy.read(path)
         one = len(data) // samples
         # Odd places, so that microbatches span files.
         bounds = [0, samples // 3 + 1, samples // 2, samples]
         for i, (begin, end) in enumerate(zip(bounds, bounds[1:])):
             (folder / f"{name}-{i}.npy").write_bytes(
-                npy(description, (end - begin, *rest), data[begin * one:end * one]))
+                npy.encode(description, (end - begin, *rest), data[begin * one:end * one]))
     for name, packing in (("xy", zipfile.ZIP_STORED), ("packed", zipfile.ZIP_DEFLATED)):
         with zipfile.ZipFile(folder / f"{name}.npz", "w", packing) as archive:
             for member, path in (("x", x_path), ("labels", y_path)):
                 # As numpy.savez does: in the 64-bit form.
                 with archive.open(f"{member}.npy", "w", force_zip64=True) as file:
                     file.write(pathlib.Path(path).read_bytes())
-    x, y = split(x_path), split(y_path)
+    x, y = npy.read(x_path), npy.read(y_path)
     (folder / "xy.safetensors").write_bytes(safetensors({"x": x, "labels": y}))
     (folder / "y.safetensors").write_bytes(safetensors({"y": y}))
     description, (samples, *rest), data = x
@@ -66,12 +53,12 @@ def main(x_path, y_path, folder):
     count = len(data) // 4
     values = struct.unpack(f"<{count}f", data)
     bytes_ = [int(abs(value) * 97) % 256 for value in values]
-    (folder / "bytes.npy").write_bytes(npy("|u1", (samples, *rest), bytes(bytes_)))
+    (folder / "bytes.npy").write_bytes(npy.encode("|u1", (samples, *rest), bytes(bytes_)))
     fractions = io.BytesIO()
     # A quotient that is rounded to 53 bits and then to 24 is that of f32.
     fractions.write(struct.pack(f"<{count}f", *(byte / 255 for byte in bytes_)))
     (folder / "fractions.npy").write_bytes(
-        npy("<f4", (samples, *rest), fractions.getvalue()))
+        npy.encode("<f4", (samples, *rest), fractions.getvalue()))
 
 
 if __name__ == "__main__":

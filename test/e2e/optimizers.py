@@ -12,9 +12,12 @@ documentation, Lion's those of its paper, written out per element.
 
 import json
 import math
+import pathlib
 import random
 import struct
 import sys
+
+import npy
 
 INPUTS, OUTPUTS, SAMPLES, UPDATE = 3, 2, 40, 20
 
@@ -29,12 +32,8 @@ def make_data():
 
 
 def write_npy(path, rows):
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, {len(rows[0])}), }}"
-    text += " " * (-(len(text) + 11) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode())
-        for row in rows:
-            file.write(struct.pack(f"<{len(row)}f", *row))
+    data = b"".join(struct.pack(f"<{len(row)}f", *row) for row in rows)
+    pathlib.Path(path).write_bytes(npy.encode("<f4", (len(rows), len(rows[0])), data))
 
 
 def parse(spec):
