@@ -9,27 +9,16 @@ exporters write them, over four positions of each image, so that their products
 have enough rows. Only the standard library is needed.
 """
 
-import functools
-import random
 import sys
 
 import onnx_text
 
-
-def main(path):
-    weights = functools.partial(onnx_text.weights, random.Random(11))
-    initializers = ",\n ".join([
-        "int64[4] image = {-1, 1, 8, 8}", "int64[2] rows = {-1, 64}",
-        "int64[2] together = {-1, 512}",
-        weights("w1", 64, 1, 3, 3), weights("w2", 40, 64, 3, 3), weights("w3", 448, 40, 1, 1),
-        weights("w4", 64, 224, 3, 3), weights("w5", 64, 64, 2, 2), weights("b5", 64),
-        weights("fc1", 256, 64), weights("fc2", 128, 256), weights("positions", 10, 512),
-        weights("head", 10, 64)])
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"""<ir_version: 8, opset_import: ["" : 20]>
-prepack (float[N, 64] x) => (float[N, 10] y)
-<{initializers}>
-{{
+onnx_text.write(
+    sys.argv[1], "prepack", 11,
+    ["int64[4] image = {-1, 1, 8, 8}", "int64[2] rows = {-1, 64}", "int64[2] together = {-1, 512}"],
+    {"w1": (64, 1, 3, 3), "w2": (40, 64, 3, 3), "w3": (448, 40, 1, 1), "w4": (64, 224, 3, 3),
+     "w5": (64, 64, 2, 2), "b5": (64,), "fc1": (256, 64), "fc2": (128, 256),
+     "positions": (10, 512), "head": (10, 64)}, """
   plane = Reshape (x, image)
   c1 = Conv <pads = [1, 1, 1, 1]> (plane, w1)
   a1 = Relu (c1)
@@ -53,11 +42,4 @@ prepack (float[N, 64] x) => (float[N, 10] y)
   q = Reshape (t2, together)
   y2 = Gemm <transB = 1> (q, positions)
   y = Add (y1, y2)
-}}
 """)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])

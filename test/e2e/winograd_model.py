@@ -6,24 +6,14 @@
 Only the standard library is needed.
 """
 
-import functools
-import random
 import sys
 
 import onnx_text
 
-
-def main(path):
-    weights = functools.partial(onnx_text.weights, random.Random(7))
-    initializers = ",\n ".join([
-        "int64[4] image = {-1, 1, 8, 8}",
-        weights("w1", 24, 1, 3, 3), weights("w2", 40, 24, 3, 3), weights("w3", 130, 40, 3, 3),
-        weights("w4", 127, 130, 3, 3), weights("head", 10, 127)])
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"""<ir_version: 8, opset_import: ["" : 20]>
-winograd (float[N, 64] x) => (float[N, 10] y)
-<{initializers}>
-{{
+onnx_text.write(
+    sys.argv[1], "winograd", 7, ["int64[4] image = {-1, 1, 8, 8}"],
+    {"w1": (24, 1, 3, 3), "w2": (40, 24, 3, 3), "w3": (130, 40, 3, 3), "w4": (127, 130, 3, 3),
+     "head": (10, 127)}, """
   plane = Reshape (x, image)
   c1 = Conv <pads = [1, 1, 1, 1]> (plane, w1)
   a1 = Relu (c1)
@@ -37,11 +27,4 @@ winograd (float[N, 64] x) => (float[N, 10] y)
   mean = GlobalAveragePool (a4)
   flat = Flatten (mean)
   y = Gemm <transB = 1> (flat, head)
-}}
 """)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
