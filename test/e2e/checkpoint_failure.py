@@ -10,17 +10,9 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 
-from kill import find_processes
+from kill import find_processes, wait_for
 from transports import ENVIRONMENT, LAUNCHERS
-
-
-def wait_for(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def main():

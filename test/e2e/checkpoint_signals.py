@@ -13,22 +13,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
-from kill import find_processes
+from kill import find_processes, wait_for
 from transports import ENVIRONMENT, LAUNCHERS
 
 
 def checkpoints_in(run):
     return sorted(path.name for path in run.glob("step-*")
                   if not path.name.endswith(".part"))
-
-
-def wait_for(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def catches(pid, number):

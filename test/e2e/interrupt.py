@@ -4,7 +4,6 @@ of that length leaves.
 usage: interrupt.py FOLDER ROUNDS PROGRAM [ARGUMENT]...
 """
 
-import json
 import pathlib
 import random
 import re
@@ -12,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+
+from transports import read_log
 
 
 def train(program, folder, name, updates):
@@ -35,13 +36,6 @@ def wait_until_caught(process, number):
         time.sleep(0.001)
     process.kill()
     sys.exit(f"{process.args[0]} does not catch signal {number}")
-
-
-def read_log(path):
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    for record in records:
-        record.pop("seconds", None)
-    return records
 
 
 def main():

@@ -44,6 +44,14 @@ def rank_of(pid):
     return int(found[1]) if found else None
 
 
+def wait_for(condition):
+    """Returns when it holds; fails after a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
 def find_processes(executable):
     """Returns the processes that run the executable, by rank."""
     found = {}
