@@ -130,15 +130,10 @@ def document(rows, settings):
     return "\n".join(lines) + "\n"
 
 
-def main(arguments):
-    settings = {"only": "", "exporter": "both", "stages": "1,2,3,4,5", "updates": "20",
-                "timeout": "600", "again": "none", "write": ""}
-    for argument in arguments:
-        key, _, value = argument.removeprefix("--").partition("=")
-        if not argument.startswith("--") or key not in settings:
-            sys.exit(__doc__)
-        settings[key] = value
-    settings["updates"], settings["timeout"] = int(settings["updates"]), int(settings["timeout"])
+def main():
+    settings = vars(measure.read_options(
+        __doc__, only="", exporter="both", stages="1,2,3,4,5", updates=20, timeout=600,
+        again="none", write=""))
     exporters = ["dynamo", "script"] if settings["exporter"] == "both" else [settings["exporter"]]
     print(HEADER, flush=True)
     rows = []
@@ -163,4 +158,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -13,7 +13,6 @@ Programs take turns, and the best of each counts. Needs nothing but Python and a
 C compiler.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -22,6 +21,7 @@ import shutil
 import statistics
 import subprocess
 
+import measure
 import mlp_model
 
 LAYERS, BATCH, SAMPLES, MICROBATCHES = 8, 64, 512, 4
@@ -62,7 +62,7 @@ class Bench:
     def __init__(self, arguments):
         self.build = arguments.build.resolve()
         self.rounds = arguments.rounds
-        self.folder = arguments.folder.resolve()
+        self.folder = pathlib.Path(arguments.folder).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         #  Costs are measured anew.
         self.cache = self.folder / "cache"
@@ -148,17 +148,11 @@ class Bench:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/default")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--width", type=int, default=768)
-    parser.add_argument("--only", choices=("orders", "updates", "flushes"))
-    arguments = parser.parse_args()
+    arguments = measure.read_options(__doc__, "folder", build=ROOT / "build/default", rounds=7,
+                                     width=768, only=("orders", "updates", "flushes"))
     bench = Bench(arguments)
     for name in ("orders", "updates", "flushes"):
-        if arguments.only in (None, name):
+        if name in arguments.only:
             getattr(bench, f"compare_{name}")()
 
 

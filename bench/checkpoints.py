@@ -16,7 +16,6 @@ Needs nothing but Python and dd. FOLDER should be on the file system that counts
 on /dev/shm it is the page cache.
 """
 
-import argparse
 import ctypes
 import json
 import mmap
@@ -28,6 +27,7 @@ import subprocess
 import threading
 import time
 
+import measure
 import mlp_model
 
 WIDTH, CLASSES, SAMPLES = 2048, 10, 256
@@ -97,14 +97,9 @@ def first_update(program, folder, *more):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--megabytes", type=float, default=400)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--without", type=pathlib.Path)
-    arguments = parser.parse_args()
-    folder = arguments.folder.resolve()
+    arguments = measure.read_options(__doc__, "folder", megabytes=400.0, seconds=60.0, rounds=3,
+                                     without="")
+    folder = pathlib.Path(arguments.folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     layers = max(2, round(arguments.megabytes * 1e6 / 12 / WIDTH / WIDTH))
     mlp_model.write_mlp(folder / "model.onnx", layers, WIDTH, CLASSES)

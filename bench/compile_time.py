@@ -90,10 +90,9 @@ def large_models():
 def main(arguments):
     if arguments[:1] == ["--export"]:
         return export(*arguments[1:])
-    if not set(arguments) <= {"--check", "--large"}:
-        sys.exit(__doc__)
+    options = measure.read_options(__doc__, check=False, large=False)
     slow = []
-    if "--large" in arguments:
+    if options.large:
         print(measure.machine())
         for name, path, batch in large_models():
             wall, user, memory = best_of(3, path, batch)
@@ -108,7 +107,7 @@ def main(arguments):
         print(f"{measure.machine()}: {wall:.2f} s")
         if wall > GOAL:
             slow.append(f"{wall:.2f} s is above {GOAL:g} s")
-    if slow and "--check" in arguments:
+    if slow and options.check:
         sys.exit(f"compile_time: {'; '.join(slow)}")
 
 

@@ -20,7 +20,6 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 
 import measure
 
@@ -138,31 +137,21 @@ def draw_plot(results, path):
     path.write_text("\n".join(parts + ["</svg>"]) + "\n", encoding="utf-8")
 
 
-def main(folder, *arguments):
-    folder = pathlib.Path(folder).resolve()
+def main():
+    options = measure.read_options(__doc__, "folder", updates=500, only=";".join(METHODS),
+                                   draw=False, rates="", anneal=0)
+    folder, updates = pathlib.Path(options.folder).resolve(), options.updates
     folder.mkdir(parents=True, exist_ok=True)
-    updates, only, draws, anneal = 500, list(METHODS), False, None
-    for argument in arguments:
-        if argument.startswith("--updates="):
-            updates = int(argument.partition("=")[2])
-        elif argument.startswith("--only="):
-            only = argument.partition("=")[2].split(";")
-        elif argument.startswith("--anneal="):
-            anneal = int(argument.partition("=")[2])
-        elif argument == "--draw":
-            draws = True
-        elif argument.startswith("--rates="):
-            optimizer, _, rates = argument.partition("=")[2].partition("@")
-            RATES.clear()
-            RATES[optimizer] = rates.split(",")
-            COLUMNS[:] = [f"{optimizer}, lr {rate}" for rate in RATES[optimizer]]
-        else:
-            sys.exit(__doc__)
+    if options.rates:
+        optimizer, _, rates = options.rates.partition("@")
+        RATES.clear()
+        RATES[optimizer] = rates.split(",")
+        COLUMNS[:] = [f"{optimizer}, lr {rate}" for rate in RATES[optimizer]]
     path = folder / "results.json"
     results = json.loads(path.read_text()) if path.exists() else {}
-    for name in [] if draws else only:
+    for name in [] if options.draw else options.only.split(";"):
         for optimizer in RATES:
-            method = METHODS[name].format(anneal=anneal or updates // 4,
+            method = METHODS[name].format(anneal=options.anneal or updates // 4,
                                           tenth=updates // 10)
             for rate, result in train(folder, method, optimizer, updates).items():
                 key = f"{name}, {optimizer}, lr {rate}"
@@ -170,12 +159,10 @@ def main(folder, *arguments):
                 print(f"{key}: " + (result if isinstance(result, str) else show(result)),
                       flush=True)
             path.write_text(json.dumps(results) + "\n", encoding="utf-8")
-    if draws:
+    if options.draw:
         draw_table(results)
         if len(RATES) > 1:
             draw_plot(results, folder / "convergence.svg")
 
 
-if len(sys.argv) < 2:
-    sys.exit(__doc__)
-main(*sys.argv[1:])
+main()

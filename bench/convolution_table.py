@@ -11,7 +11,6 @@ quartiles of PyTorch's time over ours. --priority times both before all other
 programs.
 """
 
-import argparse
 import json
 import math
 import os
@@ -24,7 +23,7 @@ import numpy
 import torch
 from torch import nn
 
-from measure import compile_model, machine, work_folder
+from measure import compile_model, machine, read_options, work_folder
 
 FAMILIES = {
     "2-D": 3, "pointwise": 2, "strided": 3, "stem": 2, "grouped": 3, "depthwise": 3,
@@ -194,13 +193,7 @@ def summarize(name, ratios):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=0.15)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--priority", action="store_true")
-    options = parser.parse_args()
+    options = read_options(__doc__, count=60, seed=1, seconds=0.15, threads=1, priority=False)
     torch.set_num_threads(options.threads)
     print(machine(), flush=True)
     folder, draw, rows = work_folder() / "convolutions", random.Random(options.seed), []

@@ -23,7 +23,6 @@ compiler: the next one measures anew what the table shows, and searches on.
 trained. Needs PyTorch and torchvision.
 """
 
-import argparse
 import collections
 import json
 import os
@@ -36,7 +35,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from measure import build_folder, machine  # noqa: E402
+from measure import build_folder, machine, read_options  # noqa: E402
 from mlp_model import write_data, write_mlp  # noqa: E402
 
 MICROBATCHES = 8
@@ -227,15 +226,7 @@ class Model:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--only", default="", metavar="REGEX", help="of the names of models")
-    parser.add_argument("--stages", default="2,3,4", metavar="N,N")
-    parser.add_argument("--cache", metavar="FOLDER", help="where models and times are kept")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N",
-                        help="how often the programs of the table are trained")
-    parser.add_argument("--tries", type=int, default=12, metavar="N",
-                        help="programs that the search may measure")
-    options = parser.parse_args()
+    options = read_options(__doc__, only="", stages="2,3,4", cache="", rounds=3, tries=12)
     print(f"{machine()}\n\n{'model':10}{'stages':>7}{'default ms':>12}{'profiled ms':>13}"
           f"{'best ms':>9}{'over best':>11}", flush=True)
     with tempfile.TemporaryDirectory() as name:

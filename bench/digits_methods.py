@@ -12,7 +12,6 @@ Only the standard library is needed.
 import pathlib
 import re
 import subprocess
-import sys
 
 import measure
 
@@ -52,26 +51,19 @@ def evaluate(folder, method, count, optimizer, epochs):
     return f"{float(found[0]):.3f} ({found[1]})"
 
 
-def main(folder, *arguments):
-    epochs, only = 5, None
-    for argument in arguments:
-        name, _, value = argument.partition("=")
-        if name == "--epochs":
-            epochs = int(value)
-        elif name == "--only":
-            only = value.split(";")
-        else:
-            sys.exit(f"unknown argument {argument}")
-    folder = pathlib.Path(folder).resolve()
+def main():
+    options = measure.read_options(__doc__, "folder", epochs=5,
+                                   only=";".join(method for method, _ in METHODS))
+    folder = pathlib.Path(options.folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     print("| method | M | " + " | ".join(OPTIMIZERS) + " |")
     print("|---" * (2 + len(OPTIMIZERS)) + "|")
     for method, count in METHODS:
-        if only is None or method in only:
-            cells = [evaluate(folder, method, count, optimizer, epochs)
+        if method in options.only.split(";"):
+            cells = [evaluate(folder, method, count, optimizer, options.epochs)
                      for optimizer in OPTIMIZERS]
             print(f"| `{method}` | {count} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -21,17 +21,9 @@ METHODS = ["sync", "naive", "pipedream", "pipedream:vertical-sync", "2bw"]
 FEW, MANY = 8, 72  # microbatches
 
 
-def main(arguments):
-    rounds, width, check = 5, 768, False
-    for argument in arguments:
-        if argument == "--check":
-            check = True
-        elif argument.startswith("--rounds="):
-            rounds = int(argument.partition("=")[2])
-        elif argument.startswith("--width="):
-            width = int(argument.partition("=")[2])
-        else:
-            sys.exit(__doc__)
+def main():
+    options = measure.read_options(__doc__, rounds=5, width=768, check=False)
+    width = options.width
     folder = measure.work_folder()
     model = folder / f"mlp-{LAYERS}x{width}.onnx"
     if not model.exists():
@@ -49,7 +41,7 @@ def main(arguments):
                 f"--microbatch-size={BATCH}", f"--microbatches={count}", f"--method={method}",
                 "--loss=softmax-cross-entropy", "--optimizer=sgd:lr=0.0001")
             best[method] = [float("inf"), float("inf")]
-        for _ in range(rounds):
+        for _ in range(options.rounds):
             for method in METHODS:
                 for i, microbatches in enumerate((FEW, MANY)):
                     seconds = measure.wall(programs[method], data, microbatches // count)
@@ -62,8 +54,8 @@ def main(arguments):
             print(f"| {count} | {method} | {times[method] * 1e3:.1f} | {ratio:.2f} | "
                   f"{1 if method == 'sync' else predicted:.2f} |")
             missed |= method == "pipedream" and ratio < 0.9 * predicted
-    if check and missed:
+    if options.check and missed:
         sys.exit("flush: pipedream is below 90 % of the predicted gain")
 
 
-main(sys.argv[1:])
+main()

@@ -10,7 +10,6 @@ losses what it has to come near to. With --tiny, the large models are small and
 --arch=emulated runs everything here. Needs torch, torchvision, onnx, numpy.
 """
 
-import argparse
 import concurrent.futures
 import gzip
 import json
@@ -132,11 +131,8 @@ def prepare_models(folder, arch, tiny):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--arch", default="sm_90")
-    parser.add_argument("--tiny", action="store_true")
-    options = parser.parse_args()
+    options = measure.read_options(__doc__, "out", arch="sm_90", tiny=False)
+    out = pathlib.Path(options.out)
     with tempfile.TemporaryDirectory() as work:
         folder = pathlib.Path(work) / "gpu"
         folder.mkdir()
@@ -147,11 +143,11 @@ def main():
         (folder / "plan.json").write_text(json.dumps(plan, indent=1))
         # All programs have the same runtime: a dictionary that spans several of them.
         filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 128 << 20}]
-        with lzma.open(options.out, "wb", filters=filters) as packed, \
+        with lzma.open(out, "wb", filters=filters) as packed, \
                 tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(folder, "gpu")
-    size = options.out.stat().st_size / 2**20
-    print(f"{options.out}: {size:.1f} MiB, {len(plan['small'])} small programs, "
+    size = out.stat().st_size / 2**20
+    print(f"{out}: {size:.1f} MiB, {len(plan['small'])} small programs, "
           f"{len(plan['kernels'])} kernels, {len(plan['models'])} programs to compare")
 
 

@@ -165,24 +165,16 @@ def profile(name, build, batch, make_input, make_label, seconds):
         print(f"| {key} | {value:.2f} | {100 * value / total:.1f} % | {rate} | {limit} |")
 
 
-def main(arguments):
-    only, seconds = "", 6.0
-    for argument in arguments:
-        key, _, value = argument.partition("=")
-        if key == "--only":
-            only = value
-        elif key == "--seconds":
-            seconds = float(value)
-        else:
-            sys.exit(__doc__)
+def main():
+    options = measure.read_options(__doc__, only="", seconds=6.0)
     if not shutil.which("perf"):
         sys.exit("kernel_profile.py needs perf; on Debian: apt-get install linux-perf")
     torch.set_num_threads(1)
     print(measure.machine())
     for model in training_steps.MODELS:
-        if re.search(only, model[0]):
-            profile(*model, seconds)
+        if re.search(options.only, model[0]):
+            profile(*model, options.seconds)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

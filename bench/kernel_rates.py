@@ -281,38 +281,25 @@ def measure_regions(folder, seconds):
     return missed
 
 
-def main(arguments):
-    only, threads, copies, seconds, check = "", 1, 1, 2.0, False
-    for argument in arguments:
-        key, _, value = argument.partition("=")
-        if key == "--only" and value in ("products", "regions"):
-            only = value
-        elif key == "--threads":
-            threads = int(value)
-        elif key == "--copies":
-            copies = int(value)
-        elif key == "--seconds":
-            seconds = float(value)
-        elif key == "--priority":
-            PRIORITY.extend(["chrt", "-f", "1"])
-        elif key == "--check":
-            check = True
-        else:
-            sys.exit(__doc__)
+def main():
+    options = measure.read_options(__doc__, only=("products", "regions"), threads=1, copies=1,
+                                   seconds=2.0, priority=False, check=False)
+    if options.priority:
+        PRIORITY.extend(["chrt", "-f", "1"])
     torch.set_num_threads(1)
     torch.manual_seed(7)
-    print(f"{measure.machine()}; PyTorch {torch.__version__}; {threads} thread(s)")
+    print(f"{measure.machine()}; PyTorch {torch.__version__}; {options.threads} thread(s)")
     folder = measure.work_folder() / "kernel_rates"
     folder.mkdir(parents=True, exist_ok=True)
     missed = 0
-    if only != "products":
-        missed += measure_regions(folder, seconds)
-    if only != "regions":
-        missed += measure_products(folder, threads, copies)
+    if "regions" in options.only:
+        missed += measure_regions(folder, options.seconds)
+    if "products" in options.only:
+        missed += measure_products(folder, options.threads, options.copies)
     print(f"\n{missed} goals missed")
-    if check and missed:
+    if options.check and missed:
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,5 +1,6 @@
 """What the benchmarks share: compile, time updates, name the machine."""
 
+import argparse
 import json
 import os
 import pathlib
@@ -8,6 +9,25 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def read_options(usage, *positional, **defaults):
+    """Returns the options of the command line: --NAME=VALUE has the type of its default, a
+    flag where that is False, and is one of these where that is a tuple. A wrong one, or
+    --help, ends the script."""
+    parser = argparse.ArgumentParser(description=usage, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in positional:
+        parser.add_argument(name)
+    for name, default in defaults.items():
+        if default is False:
+            kind = {"action": "store_true"}
+        elif isinstance(default, tuple):
+            kind = {"choices": default, "default": default}
+        else:
+            kind = {"type": type(default), "default": default}
+        parser.add_argument(f"--{name.replace('_', '-')}", **kind)
+    return parser.parse_args()
 
 
 def build_folder():

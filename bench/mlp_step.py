@@ -17,16 +17,9 @@ import mlp_model
 LAYERS, WIDTH, BATCH, GOAL = 8, 1024, 64, 0.75
 
 
-def main(arguments):
-    microbatches, check = 8, False
-    for argument in arguments:
-        if argument == "--check":
-            check = True
-        elif argument.startswith("--microbatches="):
-            microbatches = int(argument.partition("=")[2])
-        else:
-            sys.exit(__doc__)
-
+def main():
+    options = measure.read_options(__doc__, microbatches=8, check=False)
+    microbatches = options.microbatches
     folder = measure.work_folder()
     model = folder / "mlp-8x1024.onnx"
     if not model.exists():
@@ -54,9 +47,9 @@ def main(arguments):
         print(f"{stages} stage(s) x {threads} thread(s): {seconds * 1e3:.1f} ms per update, "
               f"{gflops:.0f} GF/s, products alone {gemm:.0f} GF/s: "
               f"{100 * gflops / gemm:.1f} %   (ideal bubble {100 * bubble:.1f} %)")
-    if check and worst < GOAL:
+    if options.check and worst < GOAL:
         sys.exit(f"mlp_step: {100 * worst:.1f} % is below {100 * GOAL:.0f} %")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -14,7 +14,6 @@ with its line. Needs the packages of those exporters, each for its own rows only
 import os
 import pathlib
 import re
-import sys
 
 import check_model
 import measure
@@ -52,19 +51,14 @@ def row_of(name, make, flags, folder):
         return f"ONNX Runtime: {str(error).splitlines()[0][:160]}", False
 
 
-def main(arguments):
-    settings = {"only": "", "write": ""}
-    for argument in arguments:
-        key, _, value = argument.removeprefix("--").partition("=")
-        if not argument.startswith("--") or key not in settings:
-            sys.exit(__doc__)
-        settings[key] = value
+def main():
+    options = measure.read_options(__doc__, only="", write="")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     lines, numbers, failures, total = [], 0, 0, 0
     print(HEADER)
     for source in SOURCES:
         for name, make, flags in source():
-            if not re.search(settings["only"], name):
+            if not re.search(options.only, name):
                 continue
             folder = measure.work_folder() / "other_exporters" / name.replace("/", "_")
             said, well = row_of(name, make, flags, pathlib.Path(folder))
@@ -74,10 +68,10 @@ def main(arguments):
     summary = (f"{total} models: {numbers} as ONNX Runtime has them, {failures} otherwise, the rest "
                "without numbers")
     print(summary)
-    if settings["write"]:
-        pathlib.Path(settings["write"]).write_text(
+    if options.write:
+        pathlib.Path(options.write).write_text(
             "\n".join([INTRODUCTION, f"{summary}.", "", HEADER, *lines, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -12,7 +12,6 @@ taken from the user's cache. Needs two idle cores to mean anything. Where
 PyTorch is installed, the models of memory.py join in.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -26,7 +25,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from measure import build_folder, machine  # noqa: E402
+from measure import build_folder, machine, read_options  # noqa: E402
 from mlp_model import write_data, write_mlp  # noqa: E402
 
 WARMUP = 4
@@ -86,11 +85,7 @@ def compare(compiler, folder, steps, schedule, model, size, data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--only", default="", metavar="REGEX", help="of the names of models")
-    parser.add_argument("--schedules", default="1f1b,gpipe,zb-h1", metavar="A,B")
-    parser.add_argument("--steps", default=200, type=int, metavar="N", help="updates of a run")
-    options = parser.parse_args()
+    options = read_options(__doc__, only="", schedules="1f1b,gpipe,zb-h1", steps=200)
     compiler = build_folder() / "bin" / "penstockc"
     print(f"{machine()}\n\n{'model':14}{'schedule':>9}{'predicted ms':>14}"
           f"{'measured ms':>13}{'error':>8}")

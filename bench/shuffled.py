@@ -9,7 +9,6 @@ the kernel has dropped its pages. Rounds alternate, and the fastest of each
 counts. Needs NumPy and onnx.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -73,14 +72,9 @@ def rate(folder, steps, *flags):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--width", type=int, default=768)
-    parser.add_argument("--gigabytes", type=float, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=64)
-    options = parser.parse_args()
-    folder = options.folder
+    options = measure.read_options(__doc__, "folder", width=768, gigabytes=3.0, rounds=3,
+                                   batch=64)
+    folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
     samples = int(options.gigabytes * 1e9 / (4 * options.width))
     write_model(folder / "model.onnx", options.width)

@@ -19,9 +19,8 @@ import mlp_model
 MICROBATCHES, GOAL = 64, 5e-6
 
 
-def main(arguments):
-    if arguments not in ([], ["--check"]):
-        sys.exit(__doc__)
+def main():
+    options = measure.read_options(__doc__, check=False)
     folder = measure.work_folder()
     print(measure.machine())
     worst = 0.0
@@ -44,9 +43,9 @@ def main(arguments):
         worst = max(worst, action)
         print(f"{stages} stage(s): {seconds * 1e6:.1f} us per update of {MICROBATCHES} "
               f"microbatches, {action * 1e6:.2f} us per action")
-    if arguments and worst > GOAL:
+    if options.check and worst > GOAL:
         sys.exit(f"stage_action: {worst * 1e6:.2f} us is above {GOAL * 1e6:.0f} us")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -173,26 +173,14 @@ def measure_model(name, build, batch, make_input, make_label, threads, rounds, c
           f"(losses differ by {worst:.0e}; compiled in {compile_seconds:.1f} s)", flush=True)
 
 
-def main(arguments):
-    only, threads, rounds, compiled = "", 1, 5, True
-    for argument in arguments:
-        key, _, value = argument.partition("=")
-        if key == "--only":
-            only = value
-        elif key == "--threads":
-            threads = int(value)
-        elif key == "--rounds":
-            rounds = int(value)
-        elif key == "--no-compile":
-            compiled = False
-        else:
-            sys.exit(__doc__)
-    torch.set_num_threads(threads)
-    print(f"{measure.machine()}; PyTorch {torch.__version__}; {threads} thread(s)")
+def main():
+    options = measure.read_options(__doc__, only="", threads=1, rounds=5, no_compile=False)
+    torch.set_num_threads(options.threads)
+    print(f"{measure.machine()}; PyTorch {torch.__version__}; {options.threads} thread(s)")
     for model in MODELS:
-        if re.search(only, model[0]):
-            measure_model(*model, threads, rounds, compiled)
+        if re.search(options.only, model[0]):
+            measure_model(*model, options.threads, options.rounds, not options.no_compile)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

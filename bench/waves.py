@@ -15,12 +15,12 @@ workers' clocks, which knows how long a wave took without waits.
 Needs nothing but Python and a C compiler.
 """
 
-import argparse
 import pathlib
 import re
 import statistics
 import subprocess
 
+import measure
 import mlp_model
 
 WIDTH, CLASSES, SAMPLES, MICROBATCH = 512, 10, 512, 32
@@ -86,15 +86,9 @@ def simulate(distance, waves, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=ROOT / "build/default")
-    parser.add_argument("--wave", type=int, default=1)
-    parser.add_argument("--waves", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
-    folder = arguments.folder.resolve()
+    arguments = measure.read_options(__doc__, "folder", build=ROOT / "build/default", wave=1,
+                                     waves=100, rounds=5)
+    folder = pathlib.Path(arguments.folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     mlp_model.write_mlp(folder / "model.onnx", 4, WIDTH, CLASSES)
     mlp_model.write_data(folder, SAMPLES, WIDTH, CLASSES)
