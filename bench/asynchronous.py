@@ -81,10 +81,7 @@ class Bench:
 
     def run(self, program, steps, *more):
         """The seconds of training."""
-        out = subprocess.run(
-            [program, f"--data=x={self.folder}/x.npy", f"--labels={self.folder}/labels.npy",
-             f"--steps={steps}", *more], capture_output=True, text=True, check=True).stdout
-        return float(re.search(r"samples in ([\d.]+) s", out).group(1))
+        return measure.train(program, self.folder, steps, *more)[0]
 
     def compare_orders(self):
         programs = [self.compile(schedule, "--method=naive", f"--schedule={schedule}",

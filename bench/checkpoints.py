@@ -56,20 +56,6 @@ def seconds_of_copy(size, threads, rounds=5):
     return statistics.median(times)
 
 
-def run(program, folder, steps, *more):
-    """What a run says, and how long it took."""
-    begin = time.perf_counter()
-    result = subprocess.run(
-        [program, f"--data=x={folder}/x.npy", f"--labels={folder}/labels.npy",
-         f"--steps={steps}", *map(str, more)],
-        capture_output=True, text=True, check=True)
-    return result.stdout, time.perf_counter() - begin
-
-
-def training_seconds(out):
-    return float(re.search(r"samples in ([\d.]+) s", out).group(1))
-
-
 def checkpoint_figures(out):
     """Checkpoints, bytes, seconds of the writer, seconds of the pauses."""
     found = re.search(r"(\d+) checkpoints in '.*': ([\d.]+) (KiB|MiB) in "
@@ -114,14 +100,14 @@ def main():
     print(f"{plan['checkpoint_bytes'] / 1e6:.0f} MB of values, planned")
 
     # 1. Pauses and writing.
-    per_update = training_seconds(run(program, folder, 10)[0]) / 10
+    per_update = measure.train(program, folder, 10)[0] / 10
     ratios, rates = [], []
     for _ in range(arguments.rounds):
         shutil.rmtree(checkpoints, ignore_errors=True)
         every = max(2, round(4 / per_update))
-        out, _ = run(program, folder, 4 * every,
-                     f"--checkpoint-dir={checkpoints}",
-                     f"--checkpoint-every={every}", "--checkpoint-keep=1")
+        _, out = measure.train(program, folder, 4 * every,
+                               f"--checkpoint-dir={checkpoints}",
+                               f"--checkpoint-every={every}", "--checkpoint-keep=1")
         count, size, writer, pause = checkpoint_figures(out)
         copy = seconds_of_copy(int(size / count), 2)
         ratios.append(pause / count / copy)
@@ -147,10 +133,10 @@ def main():
     without, with_them = [], []
     for _ in range(arguments.rounds):
         shutil.rmtree(checkpoints, ignore_errors=True)
-        without.append(training_seconds(run(program, folder, steps)[0]))
-        with_them.append(training_seconds(
-            run(program, folder, steps, f"--checkpoint-dir={checkpoints}",
-                f"--checkpoint-every={every}", "--checkpoint-keep=1")[0]))
+        without.append(measure.train(program, folder, steps)[0])
+        with_them.append(measure.train(
+            program, folder, steps, f"--checkpoint-dir={checkpoints}",
+            f"--checkpoint-every={every}", "--checkpoint-keep=1")[0])
     share = statistics.median(with_them) / statistics.median(without) - 1
     print(f"one every 20 s: {100 * share:.2f} % of the run (at most 2 %)  "
           f"{[round(t, 2) for t in without]} {[round(t, 2) for t in with_them]}")
@@ -170,9 +156,8 @@ def main():
         return
     now, before = [], []
     for _ in range(2 * arguments.rounds):
-        before.append(training_seconds(
-            run(arguments.without, folder, max(2, steps // 4))[0]))
-        now.append(training_seconds(run(program, folder, max(2, steps // 4))[0]))
+        before.append(measure.train(arguments.without, folder, max(2, steps // 4))[0])
+        now.append(measure.train(program, folder, max(2, steps // 4))[0])
     print(f"without checkpoints, over before: "
           f"{statistics.median(now) / statistics.median(before):.3f} "
           "(at most 1.01)")

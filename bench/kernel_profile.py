@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 
-import numpy
 import torch
 
 import measure
@@ -125,20 +124,13 @@ def limits():
 
 def profile(name, build, batch, make_input, make_label, seconds):
     folder = measure.work_folder() / "kernel_profile" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(7)
-    inputs = torch.stack([make_input() for _ in range(4 * batch)])
-    labels = torch.stack([make_label() for _ in range(4 * batch)])
-    numpy.save(folder / "x.npy", inputs.numpy())
-    numpy.save(folder / "labels.npy", labels.numpy())
-    training_steps.export(build().train(), inputs[:batch], folder / "model.onnx")
+    *_, data = training_steps.prepare(folder, build, batch, make_input, make_label)
     flags = ["--stages=1", "--threads=1", f"--microbatch-size={batch}",
              "--loss=softmax-cross-entropy", "--optimizer=sgd:lr=0.01,momentum=0.9"]
     program, printed = folder / "program", folder / "program.mlir"
     measure.compile_model(folder / "model.onnx", program, *flags)
     measure.compile_model(folder / "model.onnx", printed, "--emit=program", *flags)
     flops, touched = count_work(printed)
-    data = ["--data", f"x={folder / 'x.npy'}", "--labels", str(folder / "labels.npy")]
 
     steps = max(2, int(seconds / max(measure.seconds_per_update(program, data, 1, 6, 2), 1e-3)))
     long, short = samples(program, data, 1 + steps), samples(program, data, 1)

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -46,6 +47,14 @@ def work_folder():
 def compile_model(model, program, *flags):
     subprocess.run([build_folder() / "bin" / "penstockc", model, "-o", program, *flags],
                    check=True)
+
+
+def train(program, folder, steps, *more):
+    """Trains on x.npy and labels.npy of a folder; returns the seconds, and what it said."""
+    said = subprocess.run(
+        [program, f"--data=x={folder}/x.npy", f"--labels={folder}/labels.npy",
+         f"--steps={steps}", *map(str, more)], capture_output=True, text=True, check=True).stdout
+    return float(re.search(r"samples in ([\d.]+) s", said).group(1)), said
 
 
 def wall(program, data, steps):

@@ -122,8 +122,8 @@ def export(module, sample, path):
                           dynamic_shapes=({0: torch.export.Dim("batch")},))
 
 
-def measure_model(name, build, batch, make_input, make_label, threads, rounds, compiled):
-    folder = measure.work_folder() / "training_steps" / name
+def prepare(folder, build, batch, make_input, make_label):
+    """Writes a model and four batches; returns the module, the batches, and their flags."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(7)
     module = build().train()
@@ -132,13 +132,19 @@ def measure_model(name, build, batch, make_input, make_label, threads, rounds, c
     numpy.save(folder / "x.npy", inputs.numpy())
     numpy.save(folder / "labels.npy", labels.numpy())
     export(module, inputs[:batch], folder / "model.onnx")
+    return module, inputs, labels, ["--data", f"x={folder / 'x.npy'}", "--labels",
+                                    str(folder / "labels.npy")]
+
+
+def measure_model(name, build, batch, make_input, make_label, threads, rounds, compiled):
+    folder = measure.work_folder() / "training_steps" / name
+    module, inputs, labels, data = prepare(folder, build, batch, make_input, make_label)
     program = folder / "program"
     begin = time.perf_counter()
     measure.compile_model(folder / "model.onnx", program, "--stages=1", f"--threads={threads}",
                           f"--microbatch-size={batch}", "--loss=softmax-cross-entropy",
                           f"--optimizer=sgd:lr={RATE},momentum={MOMENTUM}")
     compile_seconds = time.perf_counter() - begin
-    data = ["--data", f"x={folder / 'x.npy'}", "--labels", str(folder / "labels.npy")]
     log = folder / "log.jsonl"
     subprocess.run([program, *data, "--steps", str(CHECKED), "--log", log], check=True,
                    stdout=subprocess.DEVNULL)

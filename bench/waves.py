@@ -16,7 +16,6 @@ Needs nothing but Python and a C compiler.
 """
 
 import pathlib
-import re
 import statistics
 import subprocess
 
@@ -65,13 +64,6 @@ def compile_with_waits(folder, build, distance, wave, seconds):
     return program
 
 
-def seconds_of(program, folder, waves):
-    out = subprocess.run(
-        [program, f"--data=x={folder}/x.npy", f"--labels={folder}/labels.npy",
-         f"--steps={waves}"], capture_output=True, text=True, check=True).stdout
-    return float(re.search(r"samples in ([\d.]+) s", out).group(1))
-
-
 def simulate(distance, waves, seconds):
     """The time until two workers have made so many waves of these seconds, by
     worker and wave, where wave c + 1 + D begins when both have pushed wave c."""
@@ -99,7 +91,7 @@ def main():
         return compile_with_waits(folder, arguments.build, distance, wave, seconds)
 
     program = build(1, 0)
-    plain = min(seconds_of(program, folder, waves)
+    plain = min(measure.train(program, folder, waves)[0]
                 for _ in range(arguments.rounds)) / waves
     print(f"a wave of {wave} microbatches takes {1e3 * plain:.2f} ms")
 
@@ -108,7 +100,7 @@ def main():
     measured = {distance: [] for distance in programs}
     for _ in range(arguments.rounds):
         for distance, program in programs.items():
-            measured[distance].append(seconds_of(program, folder, waves))
+            measured[distance].append(measure.train(program, folder, waves)[0])
     samples = 2 * wave * MICROBATCH * waves
     rates = {distance: samples / statistics.median(times)
              for distance, times in measured.items()}
