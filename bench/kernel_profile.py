@@ -89,16 +89,11 @@ def count_work(program):
             function = match.group(1)
         if function.endswith("evaluate") or function == "evaluate.0":
             continue
-        if match := re.search(r"pipeline\.gemm .* sizes \[([\d, ]*)\]", line):
+        if match := re.search(r"kernel\.gemm .* sizes \[([\d, ]*)\]", line):
             flops["product"] += 2 * math.prod(map(int, match.group(1).split(",")))
-        elif match := re.search(r"nn\.(conv\w*) .* : memref<(\S+)xf32>, memref<(\S+)xf32>, "
+        elif match := re.search(r"kernel\.conv .* : memref<\S+>, memref<(\S+)xf32>, "
                                 r"memref<(\S+)xf32>", line):
-            kind = {"conv": "forward", "conv_input_grad": "input gradient",
-                    "conv_weight_grad": "weight gradient"}[match.group(1)]
-            first, second, init = ([int(size) for size in match.group(i).split("x")]
-                                   for i in (2, 3, 4))
-            output = {"forward": init, "input gradient": first, "weight gradient": second}[kind]
-            weights = {"forward": second, "input gradient": second, "weight gradient": init}[kind]
+            weights, output = ([int(size) for size in match.group(i).split("x")] for i in (1, 2))
             flops["convolution"] += \
                 2 * math.prod(output) * math.prod(weights) // weights[0]
         elif match := re.search(r'call @"?([^("]*)"?\(.*\) : \((.*)\) -> ', line):

@@ -67,8 +67,8 @@ def products_of(program):
             function = match.group(1)
         if function == "replay":
             break
-        match = re.search(r"pipeline\.gemm .* sizes \[(.*?)\] strides \[(.*?)\] \[(.*?)\] "
-                          r"\[(.*?)\]( accumulate)?(?: scratch <.*?>)? :", line)
+        match = re.search(r"kernel\.gemm .* sizes \[(.*?)\] strides \[(.*?)\] \[(.*?)\] "
+                          r"\[(.*?)\]( accumulate)?", line)
         if match and not function.endswith("evaluate"):
             numbers = [part.replace(",", "") for part in match.groups()[:4]]
             found[" | ".join([*numbers, "1" if match.group(5) else "0"])] = None
