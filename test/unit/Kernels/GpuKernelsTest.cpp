@@ -20,7 +20,7 @@ struct Call {
   std::string name;
   std::vector<std::vector<float>> buffers;
   size_t results = 1;
-  std::vector<float> scalars;
+  std::vector<float> scalars = {};
 };
 
 std::vector<std::vector<float>> run(Kernels &kernels, const Call &call,
@@ -69,10 +69,7 @@ void compareCall(Kernels &cpu, Kernels &gpu, const Call &call,
 void compare(const std::string &source, const std::vector<Call> &calls,
              double tolerance, bool plain = false) {
   auto cpu = Kernels::compile(source);
-  KernelOptions options;
-  options.gpu = true;
-  options.plain = plain;
-  auto gpu = Kernels::compile(source, options);
+  auto gpu = Kernels::compile(source, {.gpu = true, .plain = plain});
   ASSERT_TRUE(cpu && gpu);
   ASSERT_FALSE(gpu->launches.empty());
   for (const Call &call : calls)
@@ -143,8 +140,6 @@ func.func private @f(%x: tensor<37x29xf32>, %bias: tensor<29xf32>, %scale: tenso
 // The emulator finds the index that a kernel forgot to check, although there is
 // memory behind the buffer.
 TEST(GpuKernels, IndicesOutOfRangeAreFound) {
-  KernelOptions options;
-  options.gpu = true;
   auto gpu = Kernels::compile(R"mlir(
 #id = affine_map<(i) -> (i)>
 func.func private @f(%x: tensor<37xf32>, %at: tensor<5xi32>) -> tensor<5xf32> {
@@ -159,15 +154,13 @@ func.func private @f(%x: tensor<37xf32>, %at: tensor<5xi32>) -> tensor<5xf32> {
   return %r : tensor<5xf32>
 }
 )mlir",
-                              options);
+                              {.gpu = true});
   ASSERT_TRUE(gpu);
   auto gather = [&](int32_t index) {
     return run(*gpu,
                {"f",
                 {randomVector(37, 70), fromIntegers({3, 36, index, 0, 1}),
-                 outputOf(5)},
-                1,
-                {}},
+                 outputOf(5)}},
                1)[0][2];
   };
   EXPECT_EQ(gather(36), randomVector(37, 70)[36]);
@@ -210,19 +203,14 @@ func.func private @transpose(%x: tensor<64x96xf32>) -> tensor<96x64xf32> {
 }
 )mlir";
 const Call kMeetingCalls[] = {
-    {"sums", {randomVector(3 * 4100, 80), std::vector<float>(3)}, 1, {}},
-    {"transpose",
-     {randomVector(64 * 96, 81), std::vector<float>(96 * 64)},
-     1,
-     {}}};
+    {"sums", {randomVector(3 * 4100, 80), std::vector<float>(3)}},
+    {"transpose", {randomVector(64 * 96, 81), std::vector<float>(96 * 64)}}};
 
 // Without them, a block has other numbers in one of three orders at least.
 TEST(GpuKernels, MissingBarriersShow) {
-  KernelOptions options;
-  options.gpu = true;
-  auto right = Kernels::compile(kMeetings, options);
-  options.fault = KernelFault::NoBarriers;
-  auto wrong = Kernels::compile(kMeetings, options);
+  auto right = Kernels::compile(kMeetings, {.gpu = true});
+  auto wrong = Kernels::compile(
+      kMeetings, {.gpu = true, .fault = KernelFault::NoBarriers});
   ASSERT_TRUE(right && wrong);
   for (const Call &call : kMeetingCalls) {
     int others = 0;
@@ -238,10 +226,8 @@ TEST(GpuKernels, MissingBarriersShow) {
 
 // It would hang, or not, as the GPU is.
 TEST(GpuKernels, BarriersInABranchAreFound) {
-  KernelOptions options;
-  options.gpu = true;
-  options.fault = KernelFault::BarriersInABranch;
-  auto wrong = Kernels::compile(kMeetings, options);
+  auto wrong = Kernels::compile(
+      kMeetings, {.gpu = true, .fault = KernelFault::BarriersInABranch});
   ASSERT_TRUE(wrong);
   for (const Call &call : kMeetingCalls)
     EXPECT_DEATH(
@@ -295,8 +281,7 @@ func.func private @f(%x: tensor<RxLxf32>, %b: tensor<Lxf32>, %t: tensor<LxRxf32>
              {randomVector(elements, 30), randomVector(size_t(length), 31),
               randomVector(elements, 32), outputOf(elements),
               outputOf(elements), outputOf(elements), outputOf(elements)},
-             4,
-             {}},
+             4},
             0);
   }
 }
@@ -367,8 +352,7 @@ func.func private @f(%x: tensor<RxLxf32>, %h: tensor<RxLxbf16>, %m: tensor<RxLxi
               pack(truths), randomVector(size_t(length), 36),
               outputOf((elements + 1) / 2), outputOf((elements + 3) / 4),
               outputOf((elements + 3) / 4), outputOf(elements)},
-             4,
-             {}},
+             4},
             0);
   }
 }
@@ -399,7 +383,7 @@ func.func private @f(%x: tensor<5xLxT>, %s: tensor<5xT> {pipeline.into = 0 : i64
       for (size_t at; (at = source.find('T')) != std::string::npos;)
         source.replace(at, 1, type);
       std::vector<uint16_t> sums(6, one);
-      compare(source, Call{"f", {pack(x), pack(sums)}, 1, {}}, 0);
+      compare(source, Call{"f", {pack(x), pack(sums)}}, 0);
     }
 }
 
@@ -435,8 +419,7 @@ func.func private @f(%x: tensor<NxCxRxf32>, %y: tensor<NxRxCxf32>, %z: tensor<Cx
         {"f",
          {randomVector(elements, 40), randomVector(elements, 41),
           randomVector(elements, 42), outputOf(elements), outputOf(elements)},
-         2,
-         {}},
+         2},
         0);
   }
 }
@@ -458,7 +441,7 @@ func.func private @f(%x: tensor<301xf32>) -> tensor<301xf32> {
   return %r : tensor<301xf32>
 }
 )mlir",
-          {"f", {randomVector(301, 4, 10), outputOf(301)}, 1, {}}, 0);
+          {"f", {randomVector(301, 4, 10), outputOf(301)}}, 0);
 }
 
 TEST(GpuKernels, SumsAlongRowsAndColumns) {
@@ -506,8 +489,7 @@ func.func private @f(%x: tensor<131x67xf32>, %sums: tensor<67xf32> {pipeline.int
           {"f",
            {randomVector(131 * 67, 5), randomVector(67, 6), outputOf(131),
             outputOf(131 * 67), outputOf(1)},
-           4,
-           {}},
+           4},
           1e-5);
 }
 
@@ -527,8 +509,7 @@ TEST(GpuKernels, RowsOfAnyLengthHaveTheirMaximaSumsAndMoments) {
     Call call{"f",
               {randomVector(elements, 20, 3), randomVector(elements, 21),
                outputOf(elements), outputOf(elements), outputOf(elements)},
-              3,
-              {}};
+              3};
     std::string source = replace(R"mlir(
 func.func private @f(%x: tensor<RxLxf32>, %dy: tensor<RxLxf32>)
     -> (tensor<RxLxf32>, tensor<RxLxf32>, tensor<RxLxf32>) {
@@ -613,9 +594,7 @@ TEST(GpuKernels, RowsAndColumnsAreCombinedInEveryWay) {
       calls.push_back(
           {"f" + std::to_string(i),
            {randomVector(static_cast<size_t>(rows * length), 50, 3),
-            outputOf(2 * static_cast<size_t>(i % 2 ? length : rows))},
-           1,
-           {}});
+            outputOf(2 * static_cast<size_t>(i % 2 ? length : rows))}});
     std::string sized = replace(source, {{"R", rows}, {"L", length}});
     compare(sized, calls, 1e-5);
     if (length == 33)
@@ -626,8 +605,6 @@ TEST(GpuKernels, RowsAndColumnsAreCombinedInEveryWay) {
 // Alone, beside a result that lies otherwise, and with elements that it looks
 // up: what is fused with a sum does not change its bits.
 TEST(GpuKernels, SumsHaveTheirOrderInAnyCompany) {
-  KernelOptions options;
-  options.gpu = true;
   auto gpu = Kernels::compile(R"mlir(
 #id = affine_map<(n, c, w) -> (n, c, w)>
 #channel = affine_map<(n, c, w) -> (c)>
@@ -666,7 +643,7 @@ func.func private @lookup(%x: tensor<3x5x67xf32>, %sums: tensor<5xf32> {pipeline
   return %s : tensor<5xf32>
 }
 )mlir",
-                              options);
+                              {.gpu = true});
   ASSERT_TRUE(gpu);
   std::vector<float> x = randomVector(3 * 5 * 67, 24),
                      sums = randomVector(5, 25);
@@ -722,8 +699,7 @@ func.func private @f(%x: tensor<NxCxLxf32>, %sums: tensor<Cxf32> {pipeline.into 
             {"f",
              {randomVector(elements, 22, 2), randomVector(count, 23),
               outputOf(count), outputOf(count), outputOf(1)},
-             4,
-             {}},
+             4},
             1e-5);
   }
 }
@@ -773,8 +749,7 @@ func.func private @g(%x: tensor<Lx5xf32>, %s: tensor<5xf32> {pipeline.into = 0 :
 }
 )mlir",
                     {{"L", length}}),
-            {"f", {x, outputOf(5 * count), outputOf(5), outputOf(5)}, 3, {}},
-            0);
+            {"f", {x, outputOf(5 * count), outputOf(5), outputOf(5)}, 3}, 0);
   }
 }
 
@@ -790,8 +765,7 @@ func.func private @gather(%x: tensor<11x37xf32>, %i: tensor<11xi32>) -> tensor<1
   return %y : tensor<11x37xf32>
 }
 )mlir",
-          {"gather", {randomVector(11 * 37, 7), at, outputOf(11 * 37)}, 1, {}},
-          0);
+          {"gather", {randomVector(11 * 37, 7), at, outputOf(11 * 37)}}, 0);
   compare(
       R"mlir(
 func.func private @rows(%dy: tensor<11x37xf32>, %i: tensor<11xi32>, %sum: tensor<11x37xf32> {pipeline.into = 0 : i64}) -> tensor<11x37xf32> {
@@ -801,8 +775,7 @@ func.func private @rows(%dy: tensor<11x37xf32>, %i: tensor<11xi32>, %sum: tensor
   return %y : tensor<11x37xf32>
 }
 )mlir",
-      {"rows", {randomVector(11 * 37, 8), at, randomVector(11 * 37, 9)}, 1, {}},
-      0);
+      {"rows", {randomVector(11 * 37, 8), at, randomVector(11 * 37, 9)}}, 0);
   compare(R"mlir(
 func.func private @elements(%dy: tensor<11xf32>, %i: tensor<11xi32>, %sum: tensor<11xf32> {pipeline.into = 0 : i64}) -> tensor<11xf32> {
   %y = nn.scatter mul %dy into %sum[%i] at affine_map<(i)[s] -> (s)>
@@ -811,8 +784,7 @@ func.func private @elements(%dy: tensor<11xf32>, %i: tensor<11xi32>, %sum: tenso
   return %y : tensor<11xf32>
 }
 )mlir",
-          {"elements", {randomVector(11, 10), at, randomVector(11, 11)}, 1, {}},
-          0);
+          {"elements", {randomVector(11, 10), at, randomVector(11, 11)}}, 0);
 }
 
 // As an evaluation finds the prediction: by a warp per row, of several largest
@@ -854,11 +826,9 @@ func.func private @f(%x: tensor<37x132xf32>) -> tensor<37xi64> {
     x[7 * kClasses + i] = NAN;
     x[9 * kClasses + i] = i < 40 ? NAN : -INFINITY;
   }
-  Call call = {"f", {x, std::vector<float>(2 * kRows)}, 1, {}};
+  Call call = {"f", {x, std::vector<float>(2 * kRows)}};
   auto cpu = Kernels::compile(source);
-  KernelOptions options;
-  options.gpu = true;
-  auto gpu = Kernels::compile(source, options);
+  auto gpu = Kernels::compile(source, {.gpu = true});
   ASSERT_TRUE(cpu && gpu);
   compareCall(*cpu, *gpu, call, 0);
   // Four rows to a block.
@@ -875,16 +845,15 @@ func.func private @f(%x: tensor<37x132xf32>) -> tensor<37xi64> {
 
 TEST(GpuKernels, StepsAlongAnAxisKeepTheirOrder) {
   for (const char *kind : {"", "exclusive", "reverse", "exclusive reverse"})
-    compare(
-        std::string(R"mlir(
+    compare(std::string(R"mlir(
 func.func private @sums(%x: tensor<5x131x3xf32>) -> tensor<5x131x3xf32> {
   %y = nn.cumulative_sum %x dim(1) )mlir") +
-            kind + R"mlir( : tensor<5x131x3xf32>
+                kind + R"mlir( : tensor<5x131x3xf32>
   return %y : tensor<5x131x3xf32>
 }
 )mlir",
-        {"sums", {randomVector(5 * 131 * 3, 12), outputOf(5 * 131 * 3)}, 1, {}},
-        0);
+            {"sums", {randomVector(5 * 131 * 3, 12), outputOf(5 * 131 * 3)}},
+            0);
 }
 
 // Lines in parts, and parts of sums of parts: exact numbers, which have the
@@ -907,7 +876,7 @@ TEST(GpuKernels, FewLongLinesAreSummedInParts) {
                 kind +
                 " : tensor<NxLxMxf32>\n"
                 "  return %y : tensor<NxLxMxf32>\n}\n";
-      calls.push_back({name, {x, outputOf(elements)}, 1, {}});
+      calls.push_back({name, {x, outputOf(elements)}});
     }
     compare(replace(source, {{"N", lines}, {"L", length}, {"M", inner}}), calls,
             0);
@@ -939,10 +908,8 @@ func.func private @first(%x: tensor<LxNxf32>) -> tensor<KxNxi64> {
                                  {{"N", lines}, {"L", length}, {"K", places}});
     std::vector<Call> calls;
     for (const char *name : {"last", "first"})
-      calls.push_back({name,
-                       {x, outputOf(2 * static_cast<size_t>(lines * places))},
-                       1,
-                       {}});
+      calls.push_back(
+          {name, {x, outputOf(2 * static_cast<size_t>(lines * places))}});
     compare(source, calls, 0);
     compare(source, calls, 0, /*plain=*/true);
   }
@@ -966,8 +933,7 @@ func.func private @pool(%x: tensor<3x5x11x9xf32>, %dy: tensor<3x5x6x5xf32>)
            {randomVector(3 * 5 * 11 * 9, 13), randomVector(3 * 5 * 6 * 5, 14),
             outputOf(3 * 5 * 6 * 5), outputOf(3 * 5 * 11 * 9),
             outputOf(3 * 5 * 11 * 9)},
-           3,
-           {}},
+           3},
           0);
 }
 
