@@ -57,8 +57,8 @@ struct Way {
 
 /// As programs do. Ends the process where that fails.
 Way ownWay(const Shape &shape, int threads);
-/// By each fast implementation of the library, which divides the product over
-/// its threads by its own rules. None if it cannot describe the product.
+/// Lists each fast implementation of the library, which divides the product
+/// over its threads by its own rules; none if it cannot describe the product.
 std::vector<Way> libraryWays(const Shape &shape);
 
 } // namespace penstock::bench

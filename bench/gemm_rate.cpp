@@ -39,7 +39,7 @@ double secondsSince(Clock::time_point begin) {
 class Step {
 public:
   enum Kind { Forward, WeightGradient, InputGradient, Kinds };
-  /// Of each kind, the number of a way to compute it.
+  /// The number of an implementation, for each kind.
   using Choice = std::array<size_t, Kinds>;
 
   Step(long layers, int64_t width, int64_t batch, int threads)

@@ -205,8 +205,8 @@ void keep(const Matrix &values) {
   asm volatile("" : : "r"(values.data()) : "memory");
 }
 
-/// What is between forward and backward, and between two updates: `to` is
-/// written anew.
+/// Writes `to` anew, as happens between forward and backward, and between two
+/// updates.
 void rewrite(const Matrix &from, Matrix &to) {
   for (size_t i = 0; i < to.size(); ++i)
     to[i] = 1e-3f * (from[i] - to[i]);

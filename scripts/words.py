@@ -26,7 +26,9 @@ EXEMPT = {
     "price": [r"\bprice of\b", r"\btheir price\b"],
     "way": [r"\b(by|the|a|an|other|one|this|that|same|on its|all the|in|no|either|each) way\b",
             r"way (back|down|up|to|of)\b", r"\bway that\b"],
-    "drain": [r"\bdrain_seconds\b"],  # a field of the JSON report
+    # A field of the JSON report; what a pipeline has with its fill.
+    "drain": [r"\bdrain_seconds\b", r"\bfill\b.*\bdrain\b"],
+    "beaten": [r"\bisBeat\b"],  # of the heart
     "defect": [r"PENSTOCK_DEFECT"],  # of the C API
     "homes": [r"HOME\b", r"\bhome folder\b", r"/home/"],
     "-ise, -our": [r"--\w*is(e|ation)\b"],

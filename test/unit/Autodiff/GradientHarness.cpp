@@ -166,7 +166,7 @@ void GradientCheck::runBackward() {
   }
 }
 
-/// Whether every argument that wants a gradient got one.
+/// Checks that every argument that wants a gradient got one.
 std::string GradientCheck::checkWanted() {
   unsigned wanted = 0;
   for (auto [role, buffer] : llvm::zip(testCase.roles, inputs))

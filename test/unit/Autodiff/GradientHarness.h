@@ -16,7 +16,7 @@
 
 namespace penstock::test {
 
-/// What another program computed for the operands and cotangents that
+/// The results of another program for the operands and cotangents that
 /// `NumberSequence` draws, operands first.
 struct RecordedValues {
   std::vector<std::vector<double>> outputs, gradients;
@@ -41,7 +41,7 @@ struct GradientCase {
   const RecordedValues *recorded = nullptr;
   /// Normalizations use their running statistics.
   bool frozen = false;
-  /// Whether differences mean something: not where values are extreme or tie.
+  /// True if differences mean something: not where values are extreme or tie.
   bool differences = true;
 };
 
@@ -50,7 +50,7 @@ struct GradientResult {
   std::string error;
   double largestError = 0;
   double adjointError = 0;
-  /// Of outputs and gradients.
+  /// The largest error of outputs and gradients.
   double recordedError = 0;
 };
 

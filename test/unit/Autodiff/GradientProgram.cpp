@@ -88,7 +88,7 @@ private:
   bool frozen;
 };
 
-/// What is different in training, as pipeline-expand-training makes it.
+/// Expands what is different in training, as pipeline-expand-training does.
 LogicalResult expandForTraining(func::FuncOp function, bool frozen) {
   SmallVector<nn::ModeDependentOpInterface> ops;
   function.walk([&](nn::ModeDependentOpInterface op) { ops.push_back(op); });

@@ -15,7 +15,8 @@
 
 namespace {
 
-/// What a function takes, in order; `results` of them are written.
+/// A function and its buffers in order, of which the last `results` are
+/// written.
 struct Call {
   std::string name;
   std::vector<std::vector<float>> buffers;

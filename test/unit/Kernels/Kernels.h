@@ -56,7 +56,7 @@ struct LaunchedKernel {
   const penstock_emulated_kernel *code = nullptr;
   std::string name;
   std::array<int64_t, 3> grid, block;
-  /// Whether a parameter is an address.
+  /// True for parameters that are addresses.
   std::vector<bool> isBuffer;
 };
 
@@ -68,7 +68,7 @@ public:
   /// The same for the functions of a module at level graph, which it consumes.
   static std::unique_ptr<Kernels> compile(mlir::ModuleOp module,
                                           KernelOptions options = {});
-  /// What such a module's context needs.
+  /// Registers what such a module's context needs.
   static void registerDialects(mlir::DialectRegistry &registry);
 
   /// Calls a kernel: buffers and integers in order, then the scalars in order.
@@ -81,7 +81,7 @@ public:
 
   std::vector<ProductDescriptor> products;
   std::vector<LaunchedKernel> launches;
-  /// What products read in place of an argument.
+  /// Buffers that products read in place of an argument.
   std::vector<std::vector<float>> constants;
   /// In which the emulated GPU runs threads and blocks: up, down, by a seed.
   uint64_t order = 0;

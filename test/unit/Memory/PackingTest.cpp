@@ -38,7 +38,7 @@ protected:
 
 } // namespace
 
-/// What is alive at once, at most.
+/// Returns the most bytes that are alive at once.
 static int64_t boundOf(const std::vector<MemoryBlock> &blocks) {
   int64_t most = 0;
   for (const MemoryBlock &block : blocks) {
@@ -51,8 +51,8 @@ static int64_t boundOf(const std::vector<MemoryBlock> &blocks) {
   return most;
 }
 
-/// Of first fit in every order: what is placed best, in the order of its
-/// places, is one of them.
+/// Returns the least bytes of first fit over all orders: the best packing, in
+/// the order of its offsets, is one of them.
 static int64_t leastOf(std::vector<MemoryBlock> blocks) {
   std::vector<size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), 0);

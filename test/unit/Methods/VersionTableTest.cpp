@@ -87,7 +87,7 @@ TEST(VersionTable, Bellwether) {
 struct ManyForwards {
   size_t depth;
   int64_t ahead;
-  /// Of `timeprest` they are those of the first stage everywhere.
+  /// Versions by stage; under `timeprest` all have those of the first stage.
   std::vector<Versions> forward;
 };
 
@@ -174,7 +174,7 @@ TEST(VersionTable, NumbersOfReplicas) {
   }
 }
 
-/// What microbatches 0 to 15 of a worker read.
+/// Returns the versions that microbatches 0 to 15 of a worker read.
 Versions ownOf(const WaveTable &table) {
   Versions list;
   for (int64_t k = 0; k < 16; ++k)

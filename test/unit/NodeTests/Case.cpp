@@ -88,7 +88,7 @@ static bool parse(const std::string &path, Message &message) {
   return file && message.ParseFromIstream(&file);
 }
 
-/// Whether operand `operand` says a property of the program.
+/// Returns true if operand `operand` says a property of the program.
 static bool saysShape(const std::string &type, int operand) {
   static const std::map<std::string, std::set<int>> operands = {
       {"AffineGrid", {1}},

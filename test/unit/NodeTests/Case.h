@@ -21,12 +21,12 @@ namespace penstock::test {
 struct NodeTestCase {
   /// The folder's name, and the operator that it tests.
   std::string name, type;
-  /// By the names of the model's inputs and outputs. Those that are no tensors
-  /// of numbers are not here.
+  /// Tensors by the names of the model's inputs and outputs, where they are
+  /// tensors of numbers.
   std::map<std::string, HostTensor> inputs;
   std::vector<HostTensor> outputs;
   bool hasAllOutputs = false;
-  /// Whether an input or output is a tensor of floats.
+  /// True if an input or output is a tensor of floats.
   bool isFloat = false;
 };
 

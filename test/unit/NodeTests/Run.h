@@ -19,7 +19,7 @@ namespace penstock::test {
 struct Outcome {
   enum Kind : char { Passed = 'p', Refused = 'r', Wrong = 'w', Crashed = 'c' };
   Kind kind = Crashed;
-  /// Of a passed one: whether the importer could compute it as well.
+  /// True if it passed, and the importer could compute it as well.
   bool folded = false;
   std::string message;
 };

@@ -17,7 +17,7 @@ namespace {
 
 //===--- Einsum ---===//
 
-/// What an equation of letters means, axis sizes by letter: every index of all
+/// Evaluates an equation of letters, axis sizes by letter: every index of all
 /// letters adds one product.
 std::vector<float> einsum(const std::vector<std::string> &terms,
                           const std::string &result,

@@ -76,7 +76,8 @@ Plan plan(const LayerGraph &graph, PipeDreamForm form,
   return *result;
 }
 
-/// What the released form says of a plan on one level, written again.
+/// Returns the seconds of a plan on one level by the released form, written
+/// again.
 double getReleasedSeconds(const LayerGraph &graph, double bandwidth,
                           std::vector<std::array<int64_t, 3>> stages) {
   std::vector<PlanState> states = buildStates(graph).states;
@@ -302,8 +303,8 @@ TEST(PipeDreamPaper, ReplicasDivideTheMicrobatches) {
       planPipeDream(buildStates(makeChain(random, 1)).states, options));
 }
 
-/// Whether every stage fits, as the schedule of the whole plan needs it, with
-/// each sum written out.
+/// Returns true if every stage fits, as the schedule of the whole plan needs
+/// it, with each sum written out.
 static bool fitsWithin(const std::vector<PlanState> &states, double limit,
                        llvm::ArrayRef<Part> parts) {
   llvm::SmallVector<int64_t> widths;

@@ -21,7 +21,7 @@ using namespace penstock;
 namespace {
 struct Model {
   StageSearchProblem problem;
-  /// What a stage really takes: activations count for every stage to come.
+  /// Returns the bytes of a stage: activations count for every stage to come.
   int64_t measure(int64_t stage, int64_t begin, int64_t end) const {
     double bytes = 0;
     for (int64_t unit = begin; unit < end; ++unit)
@@ -211,7 +211,7 @@ TEST(StageSearch, FindsTheFastestReplicasThatFit) {
   EXPECT_GT(moved, 10);
 }
 
-/// What cannot be built is no plan.
+/// A plan that cannot be built is none.
 TEST(StageSearch, PassesOverWhatCannotBeBuilt) {
   std::mt19937 random(8);
   Model model = makeModel(random, 7, 2);

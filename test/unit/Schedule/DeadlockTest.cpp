@@ -32,7 +32,7 @@ protected:
     return {kind, id, number, 0, -1};
   }
 
-  /// What device 0 waits for.
+  /// Returns what device 0 waits for.
   std::string draw(const std::vector<Event> &first,
                    const std::vector<Event> &second,
                    Awaits awaits = Awaits::Implied) {

@@ -50,7 +50,7 @@ double round4(double value) { return std::round(value * 1e4) / 1e4; }
 // Proofs
 //===----------------------------------------------------------------------===//
 
-/// What is wrong with the schedule and its transfers, or "".
+/// Returns what is wrong with the schedule and its transfers, or "".
 std::string prove(llvm::StringRef text, int p, int64_t m) {
   Problem problem(specOf(text), p, m);
   if (std::string why = checkProblem(problem); !why.empty())
@@ -164,7 +164,8 @@ TEST(Generated, DoNotGrowWithMicrobatches) {
         }
 }
 
-/// What is wrong with nF1B where every read is of the newest weights, or "".
+/// Returns what is wrong with nF1B where every read is of the newest weights,
+/// or "".
 std::string proveManyForwards(int p, int64_t m, int64_t ahead) {
   std::string text = "nf1b:ahead=" + std::to_string(ahead);
   Problem problem(specOf(text), p, m);

@@ -22,7 +22,7 @@ struct Line {
   Line(int stages, int64_t microbatches, bool skip = false);
 
   Model model;
-  /// By stage.
+  /// Task numbers by stage.
   std::vector<int> forward, backward, update, weight;
 
   int channel(llvm::StringRef name) const;

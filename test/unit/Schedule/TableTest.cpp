@@ -87,7 +87,7 @@ private:
     return std::find(chains[0].begin(), chains[0].end(), "F") -
            chains[0].begin();
   }
-  /// Whether the last cell of a row is what a run takes.
+  /// Returns true if a run takes the last cell of a row.
   bool needsLast(const std::string &row, const std::string &cell,
                  int number) const {
     std::string last =
@@ -101,7 +101,7 @@ private:
   std::vector<std::vector<int>> counts;
 };
 
-/// Whether a table can be executed by a model.
+/// Returns true if a model can execute a table.
 bool isProved(Model model, const std::string &text, bool withTransfers) {
   std::string error;
   std::optional<CsvSchedule> table = parseCsv(text, {}, error);

@@ -81,7 +81,7 @@ protected:
 
   static bool never(Value) { return false; }
   static bool always(Value) { return true; }
-  /// What comes second is a parameter that trains.
+  /// Treats the second operand as a parameter that trains.
   static auto isWeight(Operation *op) {
     return
         [weight = op->getOperand(1)](Value value) { return value == weight; };

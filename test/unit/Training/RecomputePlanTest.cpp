@@ -51,7 +51,8 @@ public:
       problem.residuals.insert(function.getArgument(0));
   }
 
-  /// What it is to run what is needed of these ops, by their positions.
+  /// Counts what it takes to run what is needed of these ops, by their
+  /// positions.
   Counted count(unsigned runs) const;
   /// Ops that take time.
   std::vector<Operation *> ops;

@@ -23,7 +23,7 @@ constexpr int64_t kLong[] = {41237}, kShort[] = {3};
 constexpr uint64_t kCounts[] = {41237, 3};
 constexpr int kUpdates = 40;
 
-/// Of summand k, value j, update t. Sums of such depend on their order.
+/// Element i of summand k, value j, update t. Sums depend on their order.
 float valueOf(int k, int j, uint64_t i, int t) {
   return (k % 2 ? -1.0f : 1.0f) * (1e7f / float(k + 1)) +
          float(i * 7 + 13 * j + t) / 3;

@@ -55,7 +55,7 @@ protected:
   std::string manifestOf(const std::string &step) const {
     return run + "/" + step + "/manifest.json";
   }
-  /// What a program says when it is to go on from `run`.
+  /// Returns what a program says when it is to go on from `run`.
   std::string errorOf(const Options &options) {
     Session session(&linear, with(options));
     EXPECT_EQ(session.code, PENSTOCK_USER_ERROR);

@@ -77,7 +77,7 @@ constexpr int64_t kLong[] = {600011}, kOdd[] = {1001}, kShort[] = {3};
 constexpr uint64_t kCounts[] = {600011, 1001, 3};
 constexpr int kTypes = 3;
 
-/// Of summand k, value j, update t. Sums of such depend on their order.
+/// Element i of summand k, value j, update t. Sums depend on their order.
 template <typename T> T valueOf(int k, int j, uint64_t i, int t) {
   return T(k % 2 ? -1 : 1) * (T(1e7) / T(k + 1)) + T(i * 7 + 13 * j + t) / 3;
 }

@@ -28,7 +28,7 @@ struct Placement {
 };
 inline constinit Placement placement;
 
-/// What addresses of the emulated GPU are off by, in programs that have one.
+/// The bias of addresses of the emulated GPU, in programs that have one.
 inline constinit uint64_t kernelBias = 0;
 
 /// A function of pointers and numbers as a kernel.

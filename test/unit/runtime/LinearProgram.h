@@ -19,7 +19,7 @@ namespace penstock::test {
 /// Sizes: samples of a microbatch, inputs, hidden, outputs, microbatches.
 constexpr int kB = 3, kI = 4, kH = 5, kO = 2, kM = 4;
 
-/// What the device functions do wrong, for tests of failures.
+/// Mistakes of the device functions, for tests of failures.
 struct Faults {
   int64_t hangAtUpdate = -1;   // device 1 stops before this update
   int64_t wrongReplayAt = -1;  // the replay's update uses another rate

@@ -18,7 +18,7 @@
 
 namespace penstock::test {
 
-/// What the devices of one or several instances computed.
+/// The results of the devices of one or several instances.
 struct Results {
   std::vector<float> losses;
   std::vector<char> w1, w2;

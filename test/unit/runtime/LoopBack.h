@@ -20,7 +20,7 @@
 
 namespace penstock::test {
 
-/// What is between two instances. A thread moves messages, and so does every
+/// The link between two instances. A thread moves messages, and so does every
 /// device that waits.
 class Wire {
 public:

@@ -32,7 +32,7 @@ struct World {
   std::mt19937 random;
   uint64_t next = 1;
   std::map<std::tuple<int, int, int>, std::deque<Operation>> sends, receives;
-  /// Of requests that are matched: so many tests fail still.
+  /// The number of tests that still fail, by matched request.
   std::map<uint64_t, int> delays;
   int callers[kMostRanks] = {};
   bool isBroken[kMostRanks] = {};

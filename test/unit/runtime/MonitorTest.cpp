@@ -27,7 +27,8 @@ using namespace penstock::runtime;
 
 namespace {
 
-/// What a server answers to some bytes, until it closes the connection.
+/// Returns the answer of a server to some bytes, until it closes the
+/// connection.
 std::string ask(int64_t port, const std::string &request) {
   int client = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name = {};

@@ -24,7 +24,7 @@ namespace {
 
 const Driver &driver = emulated::driver;
 
-/// What the functions below return.
+/// Results of the functions below.
 std::atomic<int> asyncStatus = ncclSuccess;
 std::atomic<int> polls = 0;
 

@@ -13,8 +13,8 @@
 
 namespace penstock::test {
 
-/// Whether values of both types are passed alike: both are pointers, or numbers
-/// of one size and kind.
+/// Returns true if values of both types are passed alike: both are pointers, or
+/// numbers of one size and kind.
 template <typename A, typename B> consteval bool isPassedAlike() {
   if constexpr (std::is_void_v<A> || std::is_void_v<B>)
     return std::is_void_v<A> && std::is_void_v<B>;

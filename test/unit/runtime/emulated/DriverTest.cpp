@@ -72,7 +72,7 @@ protected:
 // Streams
 //===----------------------------------------------------------------------===//
 
-/// What a hand-over leaves out.
+/// A step that a hand-over leaves out.
 enum class Without { Nothing, SendersAwait, Send, Receive, ReceiversAwait };
 
 /// Hands five messages over from one stage of a GPU to the next, in two slots:
@@ -127,8 +127,8 @@ protected:
     return isRight;
   }
 
-  /// Whether one of the first orders, in which each stream is last once and
-  /// first once, shows a mistake.
+  /// Returns true if one of the first orders, in which each stream is last once
+  /// and first once, shows a mistake.
   bool isFoundEarly(Without without) {
     for (uint64_t order = 0; order < 8; ++order)
       if (!isRight(without, order))

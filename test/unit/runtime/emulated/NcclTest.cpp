@@ -73,7 +73,7 @@ public:
     }
     return status;
   }
-  /// Whether the stream comes to its end in time.
+  /// Returns true if the stream comes to its end in time.
   bool isDone(double seconds = 20) {
     Event event = nullptr;
     REQUIRE(!driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
