@@ -271,7 +271,7 @@ struct Proof {
 
 /// Proves S1 to S7 for segments of any length from a few of them: once the
 /// state at the end of an update equals the one before, a longer segment
-/// repeats the same moves between the same fill and flush. `fill` is the most
+/// repeats the same moves between the same fill and drain. `fill` is the most
 /// updates that any entry runs ahead or behind, or until reads leave the first
 /// version, rounded up. A size that no segment uses up is a violation too.
 /// Where updates have nothing to do with each other (`flushes`: no entry runs

@@ -334,7 +334,7 @@ static std::vector<Order> generateAuto(const Problem &problem) {
     result = std::move(orders);
   };
 
-  // 1. The search, on as many microbatches as make up for fill and flush,
+  // 1. The search, on as many microbatches as make up for fill and drain,
   // stretched; on twice as many where there it leaves the busiest device idle.
   double ideal =
       problem.getLoad(problem.busiestDevice()) * double(problem.microbatches);
