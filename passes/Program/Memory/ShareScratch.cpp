@@ -28,8 +28,12 @@ namespace {
 struct ShareScratchPass
     : public penstock::impl::PipelineShareScratchBase<ShareScratchPass> {
   void runOnOperation() override {
+    // To look for the calls of each kernel takes time with the square of their
+    // number.
+    SymbolTableCollection tables;
+    SymbolUserMap users(tables, getOperation());
     for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (isOnBuffers(kernel) && failed(place(kernel)))
+      if (isOnBuffers(kernel) && failed(place(kernel, users)))
         return signalPassFailure();
   }
 
@@ -41,13 +45,13 @@ struct ShareScratchPass
                          llvm::IsaPred<TensorType>);
   }
 
-  LogicalResult place(func::FuncOp kernel) {
+  LogicalResult place(func::FuncOp kernel, const SymbolUserMap &users) {
     FailureOr<KernelMemory> memory = KernelMemory::get(kernel);
     if (failed(memory))
       return failure();
     if (memory->bytes == 0 && memory->calls.empty())
       return success();
-    if (!SymbolTable::symbolKnownUseEmpty(kernel, getOperation()))
+    if (!users.useEmpty(kernel))
       return kernel.emitError("is called already: its temporaries are placed "
                               "before pipeline-lower-schedule");
 
