@@ -288,19 +288,17 @@ LogicalResult DeviceBuilder::emitRun(RunOp run, Value local) {
     if (storage.isReceived(channel))
       AwaitOp::create(builder, loc, take.getChannelAttr(), number);
   }
-  SmallVector<Buffer> overwritten;
+  llvm::SmallDenseSet<std::pair<Operation *, int64_t>> overwritten;
   for (auto put : body.getOps<PutOp>()) {
     for (Value value : put.getValues()) {
       FailureOr<Buffer> buffer = storage.getBuffer(value);
       if (failed(buffer))
         return failure();
-      if (value.getDefiningOp<TakeOp>() ||
-          llvm::any_of(overwritten, [&](const Buffer &other) {
-            return other.isSameRing(*buffer);
-          }))
-        continue;
-      overwritten.push_back(*buffer);
-      awaitSends(*buffer, local);
+      if (!value.getDefiningOp<TakeOp>() &&
+          overwritten
+              .insert({buffer->symbol, 2 * buffer->field + buffer->staging})
+              .second)
+        awaitSends(*buffer, local);
     }
   }
 
