@@ -113,7 +113,7 @@ LogicalResult DeviceBuilder::run(OrderOp order) {
       builder.getFunctionType({index, index}, {}));
   // The name may be taken, by an initializer of the model.
   function->remove();
-  SymbolTable(schedule->getParentOp())
+  symbols.getSymbolTable(schedule->getParentOp())
       .insert(function, schedule->getIterator());
   function->setAttr(kScheduleAttr, FlatSymbolRefAttr::get(schedule));
   function->setAttr(kDeviceAttr, builder.getI64IntegerAttr(device));

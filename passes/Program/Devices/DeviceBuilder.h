@@ -28,9 +28,10 @@ void nameArgument(mlir::Value argument, llvm::StringRef name);
 class DeviceBuilder {
 public:
   DeviceBuilder(mlir::ModuleOp root, const Storage &storage,
-                pipeline::ScheduleOp schedule)
-      : builder(schedule.getContext()), root(root), storage(storage),
-        schedule(schedule),
+                pipeline::ScheduleOp schedule,
+                mlir::SymbolTableCollection &symbols)
+      : builder(schedule.getContext()), root(root), symbols(symbols),
+        storage(storage), schedule(schedule),
         microbatches(static_cast<int64_t>(schedule.getMicrobatches())),
         wave(static_cast<int64_t>(schedule.getWave())),
         distance(static_cast<int64_t>(schedule.getDistance())) {}
@@ -103,7 +104,7 @@ private:
 
   mlir::OpBuilder builder;
   mlir::ModuleOp root;
-  mlir::SymbolTableCollection symbols; ///< Of kernels, which stay.
+  mlir::SymbolTableCollection &symbols; ///< Of kernels, which stay.
   const Storage &storage;
   pipeline::ScheduleOp schedule;
   int64_t microbatches;

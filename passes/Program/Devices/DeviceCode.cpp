@@ -335,13 +335,15 @@ int DeviceCode::addBlock(Block &block) {
   return static_cast<int>(blocks.size()) - 1;
 }
 
-FailureOr<DeviceCode> DeviceCode::get(func::FuncOp function) {
+FailureOr<DeviceCode> DeviceCode::get(func::FuncOp function,
+                                      SymbolTableCollection &symbols) {
   if (function.isDeclaration() || function.getNumArguments() < 2 ||
       function.getNumArguments() > 3 || !function.getBody().hasOneBlock())
     return function.emitError("S8: the function of a device takes the first "
                               "update and their number");
   DeviceCode code;
   code.function = function;
+  code.symbols = &symbols;
   for (BlockArgument argument : function.getArguments())
     code.arguments.push_back(code.getRegister(argument));
   code.addBlock(function.getBody().front());

@@ -85,9 +85,11 @@ DeviceNumber constantNumber(mlir::Attribute value);
 class DeviceCode {
 public:
   /// Fails, with a diagnostic, on what is no function of a device.
-  static mlir::FailureOr<DeviceCode> get(mlir::func::FuncOp function);
+  static mlir::FailureOr<DeviceCode> get(mlir::func::FuncOp function,
+                                         mlir::SymbolTableCollection &symbols);
 
   mlir::func::FuncOp getFunction() const { return function; }
+  mlir::SymbolTableCollection &getSymbols() const { return *symbols; }
   /// Returns true if it takes the newest version besides.
   bool takesNewest() const { return arguments.size() > 2; }
   /// Returns true if it can learn that its segment becomes shorter.
@@ -148,8 +150,7 @@ private:
   std::vector<std::vector<Instruction>> blocks;
   llvm::SmallVector<int, 3> arguments;
   bool hasBound = false;
-  std::shared_ptr<mlir::SymbolTableCollection> symbols =
-      std::make_shared<mlir::SymbolTableCollection>();
+  mlir::SymbolTableCollection *symbols = nullptr;
 };
 
 /// One execution of a device function.

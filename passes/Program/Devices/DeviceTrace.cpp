@@ -35,7 +35,6 @@ static bool countsMicrobatches(const TraceEvent &event,
 FailureOr<int64_t> penstock::getUpdatesUntilSteady(const DeviceCode &code,
                                                    int64_t microbatches) {
   constexpr int64_t kMost = 1 << 20;
-  SymbolTableCollection symbols;
   for (int64_t updates = 1; updates * microbatches <= kMost; updates *= 2) {
     DeviceRun run(code, 0, updates, 0);
     // The number that some have come to when the last of them begins.
@@ -45,7 +44,7 @@ FailureOr<int64_t> penstock::getUpdatesUntilSteady(const DeviceCode &code,
       if (event.kind == TraceEvent::Call || event.kind == TraceEvent::Await)
         return;
       if (begun.insert({event.kind, event.symbol}).second &&
-          countsMicrobatches(event, symbols))
+          countsMicrobatches(event, code.getSymbols()))
         lead = furthest;
       furthest = std::max(furthest, event.number);
     });

@@ -181,15 +181,17 @@ struct LowerSchedulePass
     // The replay program calls the kernels of this one.
     SmallVector<ModuleOp> modules{root};
     llvm::append_range(modules, root.getOps<ModuleOp>());
+    SymbolTableCollection symbols;
     for (ModuleOp module : modules)
-      if (failed(lowerOrders(root, module)))
+      if (failed(lowerOrders(root, module, symbols)))
         return signalPassFailure();
     for (ModuleOp module : llvm::drop_begin(modules))
-      retypeDeclarations(root, module);
+      retypeDeclarations(root, module, symbols);
     replaceFunctions(root);
   }
 
-  LogicalResult lowerOrders(ModuleOp root, ModuleOp module) {
+  LogicalResult lowerOrders(ModuleOp root, ModuleOp module,
+                            SymbolTableCollection &symbols) {
     for (auto schedule : module.getOps<ScheduleOp>()) {
       if (schedule.isBodyless())
         continue;
@@ -198,7 +200,7 @@ struct LowerSchedulePass
         return failure();
       storage->markEnds();
       for (auto order : schedule.getBody().getOps<OrderOp>())
-        if (failed(DeviceBuilder(root, *storage, schedule).run(order)))
+        if (failed(DeviceBuilder(root, *storage, schedule, symbols).run(order)))
           return failure();
       for (Operation *task : storage->getTasks())
         if (failed(stateCalls(cast<TaskOp>(task), *storage)))
@@ -212,13 +214,15 @@ struct LowerSchedulePass
   }
 
   /// Declarations of the replay program take the type of the kernels.
-  void retypeDeclarations(ModuleOp root, ModuleOp module) {
+  void retypeDeclarations(ModuleOp root, ModuleOp module,
+                          SymbolTableCollection &symbols) {
     for (auto function :
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!function.isDeclaration())
         continue;
-      auto kernel = root.lookupSymbol<func::FuncOp>(
-          (function.getSymName() + kKernelSuffix).str());
+      auto kernel = symbols.lookupSymbolIn<func::FuncOp>(
+          root, StringAttr::get(&getContext(),
+                                function.getSymName() + kKernelSuffix));
       function->removeAttr(kSignatureAttr);
       if (kernel) {
         function.setFunctionType(kernel.getFunctionType());

@@ -24,9 +24,10 @@ using CellKey = std::tuple<Attribute, int64_t, int64_t>;
 } // namespace
 
 FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
-                                              ScheduleOp schedule) {
+                                              ScheduleOp schedule,
+                                              SymbolTableCollection &tables) {
   auto module = schedule->getParentOfType<ModuleOp>();
-  SymbolTable symbols(module);
+  SymbolTable &symbols = tables.getSymbolTable(module);
   DeviceLives lives;
   lives.microbatches = static_cast<int64_t>(schedule.getMicrobatches());
   // A replica has its share of them.
@@ -42,7 +43,7 @@ FailureOr<DeviceLives> penstock::getLifetimes(func::FuncOp function,
     if (symbols.lookup<ChannelOp>(slot.getSymbol()))
       ring = std::max<int64_t>(ring, slot.getRing().value_or(1));
   });
-  FailureOr<DeviceCode> code = DeviceCode::get(function);
+  FailureOr<DeviceCode> code = DeviceCode::get(function, tables);
   if (failed(code))
     return failure();
   // Functions count waves of updates, where there are any.

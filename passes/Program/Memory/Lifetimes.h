@@ -34,7 +34,8 @@ struct DeviceLives {
 };
 
 mlir::FailureOr<DeviceLives> getLifetimes(mlir::func::FuncOp function,
-                                          pipeline::ScheduleOp schedule);
+                                          pipeline::ScheduleOp schedule,
+                                          mlir::SymbolTableCollection &tables);
 
 } // namespace penstock
 

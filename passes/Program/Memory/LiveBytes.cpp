@@ -36,6 +36,7 @@ private:
 
   ModuleOp module;
   SymbolTable symbols;
+  SymbolTableCollection tables;
   llvm::DenseMap<Attribute, int64_t> kernels;
 };
 } // namespace
@@ -57,7 +58,7 @@ FailureOr<int64_t> LiveBytes::getKernelPeak(StringAttr name, ArenaOp arena) {
 /// The most bytes of messages and temporaries of one device and schedule.
 FailureOr<int64_t> LiveBytes::follow(func::FuncOp function, ScheduleOp schedule,
                                      ArenaOp arena) {
-  FailureOr<DeviceLives> lives = getLifetimes(function, schedule);
+  FailureOr<DeviceLives> lives = getLifetimes(function, schedule, tables);
   if (failed(lives))
     return failure();
   llvm::DenseMap<std::pair<Attribute, int64_t>, int64_t> bytesOf;

@@ -88,6 +88,7 @@ struct PlanMemoryPass
     // In increasing order of device numbers, whatever the order of functions.
     std::map<int64_t, Device> devices;
     func::FuncOp before;
+    SymbolTableCollection tables;
     variables.clear();
     for (auto variable : module.getOps<VariableOp>())
       variables.insert(variable.getSymNameAttr());
@@ -98,7 +99,7 @@ struct PlanMemoryPass
       if (!before)
         before = function;
       Device &device = devices[number.getInt()];
-      if (failed(follow(module, function, device)) ||
+      if (failed(follow(module, function, device, tables)) ||
           failed(collect(function, device)))
         return failure();
       ++device.functions;
@@ -149,14 +150,16 @@ struct PlanMemoryPass
     return failure(result.wasInterrupted());
   }
 
-  LogicalResult follow(ModuleOp module, func::FuncOp function, Device &device) {
+  LogicalResult follow(ModuleOp module, func::FuncOp function, Device &device,
+                       SymbolTableCollection &tables) {
     auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
-    auto schedule = name ? module.lookupSymbol<ScheduleOp>(name) : ScheduleOp();
+    auto schedule =
+        name ? tables.lookupSymbolIn<ScheduleOp>(module, name) : ScheduleOp();
     if (!schedule) {
       device.isFollowed = false;
       return success();
     }
-    FailureOr<DeviceLives> lives = getLifetimes(function, schedule);
+    FailureOr<DeviceLives> lives = getLifetimes(function, schedule, tables);
     if (failed(lives))
       return failure();
     tighten(function, *lives);

@@ -205,12 +205,13 @@ LogicalResult ArenaMap::collectUses() {
   hasUses = true;
   for (func::FuncOp function : functions) {
     auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
-    auto schedule = name ? module.lookupSymbol<ScheduleOp>(name) : ScheduleOp();
+    auto schedule =
+        name ? symbols->lookupSymbolIn<ScheduleOp>(module, name) : ScheduleOp();
     if (!schedule) {
       schedules.clear();
       break;
     }
-    FailureOr<DeviceLives> lives = getLifetimes(function, schedule);
+    FailureOr<DeviceLives> lives = getLifetimes(function, schedule, *symbols);
     if (failed(lives))
       return failure();
     schedules.push_back(std::move(*lives));

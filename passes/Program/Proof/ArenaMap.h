@@ -23,8 +23,9 @@ using SlotKey = std::tuple<mlir::Attribute, mlir::Attribute, int64_t, int64_t>;
 
 class ArenaMap {
 public:
-  ArenaMap(mlir::ModuleOp root, mlir::ModuleOp module, pipeline::ArenaOp arena)
-      : root(root), module(module), arena(arena) {
+  ArenaMap(mlir::ModuleOp root, mlir::ModuleOp module, pipeline::ArenaOp arena,
+           mlir::SymbolTableCollection &symbols)
+      : root(root), module(module), symbols(&symbols), arena(arena) {
     for (auto variable : module.getOps<pipeline::VariableOp>())
       variables.insert(variable.getSymNameAttr());
   }
@@ -75,8 +76,7 @@ private:
   mlir::LogicalResult collectUses();
 
   mlir::ModuleOp root, module;
-  std::shared_ptr<mlir::SymbolTableCollection> symbols =
-      std::make_shared<mlir::SymbolTableCollection>();
+  mlir::SymbolTableCollection *symbols;
   pipeline::ArenaOp arena;
   llvm::DenseSet<mlir::StringAttr> variables;
   llvm::SmallVector<mlir::func::FuncOp> functions;

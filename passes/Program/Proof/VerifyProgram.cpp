@@ -33,6 +33,7 @@ struct VerifyProgramPass
     : public penstock::impl::PipelineVerifyProgramBase<VerifyProgramPass> {
   void runOnOperation() override {
     ModuleOp root = getOperation();
+    tables = std::make_shared<SymbolTableCollection>();
     SmallVector<ModuleOp> modules{root};
     llvm::append_range(modules, root.getOps<ModuleOp>());
     for (ModuleOp module : modules)
@@ -75,7 +76,7 @@ struct VerifyProgramPass
         auto device = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
         if (!name || !device || name.getValue() != schedule.getSymName())
           continue;
-        FailureOr<DeviceCode> code = DeviceCode::get(function);
+        FailureOr<DeviceCode> code = DeviceCode::get(function, *tables);
         if (failed(code))
           return failure();
         if (!codes.insert({device.getInt(), std::move(*code)}).second)
@@ -229,7 +230,7 @@ struct VerifyProgramPass
         return function.emitError()
                << "S9: device " << device.getInt() << " has no pipeline.arena";
       auto [map, isNew] = maps.try_emplace(device.getInt(), getOperation(),
-                                           module, arena->second);
+                                           module, arena->second, *tables);
       if (failed(map->second.add(function)))
         return failure();
     }
@@ -239,6 +240,9 @@ struct VerifyProgramPass
   }
 
   std::map<int64_t, ArenaMap> maps;
+  /// One for all devices: to make one for each takes time with the square of
+  /// their number. Shared, as passes are copied.
+  std::shared_ptr<SymbolTableCollection> tables;
 };
 
 } // namespace
