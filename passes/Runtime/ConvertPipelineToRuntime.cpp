@@ -271,10 +271,15 @@ struct ConvertPipelineToRuntime
 
     RuntimeCalls runtime(root);
     if (failed(launches.convert(runtime)) || failed(actions.convert(runtime)) ||
-        failed(convertLibraryCalls(runtime, gemms, convs)) ||
-        failed(convertDevices(runtime, table, root, "")) ||
-        (replay &&
-         failed(convertDevices(runtime, replayTable, replay, kReplayPrefix))))
+        failed(convertLibraryCalls(runtime, gemms, convs)))
+      return failure();
+    TaskRuns runs;
+    runs.count(root, table);
+    if (replay)
+      runs.count(replay, replayTable);
+    if (failed(convertDevices(runtime, table, runs, root, "")) ||
+        (replay && failed(convertDevices(runtime, replayTable, runs, replay,
+                                         kReplayPrefix))))
       return failure();
     convertRate(runtime, table);
 
@@ -313,7 +318,8 @@ struct ConvertPipelineToRuntime
   }
 
   LogicalResult convertDevices(RuntimeCalls &runtime, const ProgramTable &table,
-                               ModuleOp module, StringRef prefix) {
+                               TaskRuns &runs, ModuleOp module,
+                               StringRef prefix) {
     for (auto function :
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!function->hasAttr(kDeviceAttr))
@@ -321,7 +327,7 @@ struct ConvertPipelineToRuntime
       std::string name = (prefix + function.getSymName()).str();
       // The new function takes the place, and often the name, of the old.
       function.setSymName(name + ".old");
-      if (failed(convertDeviceFunction(runtime, table, function, name)))
+      if (failed(convertDeviceFunction(runtime, table, runs, function, name)))
         return failure();
     }
     return success();

@@ -24,13 +24,17 @@ namespace {
 class DeviceConverter {
 public:
   DeviceConverter(RuntimeCalls &runtime, const ProgramTable &table,
-                  func::FuncOp function)
-      : runtime(runtime), table(table), function(function),
-        builder(function.getContext()) {}
+                  TaskRuns &runs, func::FuncOp function)
+      : runtime(runtime), table(table), runs(runs), function(function),
+        builder(runtime.root.getContext()) {}
 
   LogicalResult convert(StringRef name);
 
 private:
+  LogicalResult shareRuns();
+  FailureOr<LLVM::LLVMFuncOp> createRun(const TaskRun &run);
+  LogicalResult convertRun(const TaskRun &run, LLVM::LLVMFuncOp into);
+  Value getRunNumber(int64_t number);
   void convertOp(Operation *op);
   Value getAddress(SlotOp slot);
   void replaceBuffer(Operation *op, Value address);
@@ -53,10 +57,15 @@ private:
 
   RuntimeCalls &runtime;
   const ProgramTable &table;
+  TaskRuns &runs;
   func::FuncOp function;
   OpBuilder builder;
   Location loc = builder.getUnknownLoc();
   Value device, arena, updates;
+  /// The table of numbers of the function of a run, and how many of them have
+  /// been read.
+  Value numbers;
+  int32_t numberCount = 0;
   bool evaluates = false;
   llvm::DenseMap<Value, Value> addresses;
   /// Those that were looked up.
@@ -66,8 +75,19 @@ private:
 };
 } // namespace
 
+/// A number that differs from run to run: in the function of several, from the
+/// table.
+Value DeviceConverter::getRunNumber(int64_t number) {
+  if (!numbers)
+    return word(number);
+  Value entry =
+      LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64, numbers,
+                          ArrayRef<LLVM::GEPArg>{numberCount++});
+  return LLVM::LoadOp::create(builder, loc, runtime.i64, entry);
+}
+
 Value DeviceConverter::getAddress(SlotOp slot) {
-  Value bytes = word(static_cast<int64_t>(slot.getAt().value_or(0)));
+  Value bytes = getRunNumber(static_cast<int64_t>(slot.getAt().value_or(0)));
   uint64_t ring = slot.getRing().value_or(1);
   if (ring > 1) {
     Value turn = arith::RemUIOp::create(
@@ -82,7 +102,8 @@ Value DeviceConverter::getAddress(SlotOp slot) {
       return offset(arena,
                     LLVM::LoadOp::create(builder, loc, runtime.i64, entry));
     }
-    Value stride = word(static_cast<int64_t>(slot.getStride().value_or(0)));
+    Value stride =
+        getRunNumber(static_cast<int64_t>(slot.getStride().value_or(0)));
     Value shift = LLVM::MulOp::create(builder, loc, toI64(turn), stride);
     bytes = LLVM::AddOp::create(builder, loc, bytes, shift);
   }
@@ -154,7 +175,8 @@ void DeviceConverter::convertOp(Operation *op) {
   if (auto slot = dyn_cast<SlotOp>(op))
     return replaceBuffer(op, getAddress(slot));
   if (auto scratch = dyn_cast<ScratchOp>(op)) {
-    Value bytes = word(static_cast<int64_t>(scratch.getAt().value_or(0)));
+    Value bytes =
+        getRunNumber(static_cast<int64_t>(scratch.getAt().value_or(0)));
     return replaceBuffer(op, offset(arena, bytes));
   }
   if (auto recv = dyn_cast<StartRecvOp>(op))
@@ -182,9 +204,11 @@ void DeviceConverter::convertOp(Operation *op) {
     return;
   }
   if (auto mark = dyn_cast<MarkOp>(op)) {
+    Value task = number(table.getTask(mark.getTask()));
+    if (numbers)
+      task = LLVM::TruncOp::create(builder, loc, runtime.i32, getRunNumber(0));
     runtime.call(builder, loc, "penstock_mark", runtime.none,
-                 {device, number(table.getTask(mark.getTask())),
-                  toI64(mark.getNumber())});
+                 {device, task, toI64(mark.getNumber())});
     return;
   }
   auto parameter = cast<HyperparameterOp>(op);
@@ -258,6 +282,95 @@ LogicalResult DeviceConverter::passDevice(func::CallOp call) {
   return success();
 }
 
+/// Fills the function of a run: (device, arena, numbers, inputs...).
+LogicalResult DeviceConverter::convertRun(const TaskRun &run,
+                                          LLVM::LLVMFuncOp into) {
+  Block *entry = into.addEntryBlock(builder);
+  builder.setInsertionPointToEnd(entry);
+  loc = into.getLoc();
+  device = entry->getArgument(0);
+  arena = entry->getArgument(1);
+  numbers = entry->getArgument(2);
+  IRMapping known;
+  for (Operation *op : run.effects)
+    for (Value operand : op->getOperands())
+      if (operand.getType() == runtime.pointer)
+        known.map(operand, device);
+  for (auto [input, argument] :
+       llvm::zip_equal(run.inputs, entry->getArguments().drop_front(3)))
+    known.map(input, input.getType() == argument.getType()
+                         ? Value(argument)
+                         : Value(arith::IndexCastOp::create(
+                               builder, loc, input.getType(), argument)));
+  SmallVector<Operation *> ops;
+  for (Operation *op : run.ops)
+    ops.push_back(builder.clone(*op, known));
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  SmallVector<Operation *> replaced;
+  for (Operation *op : ops) {
+    if (auto call = dyn_cast<func::CallOp>(op)) {
+      if (failed(passDevice(call)))
+        return failure();
+    } else if (isa<SlotOp, ScratchOp, MarkOp, HyperparameterOp>(op)) {
+      convertOp(op);
+      replaced.push_back(op);
+    }
+  }
+  for (Operation *op : llvm::reverse(replaced))
+    op->erase();
+  return success();
+}
+
+FailureOr<LLVM::LLVMFuncOp> DeviceConverter::createRun(const TaskRun &run) {
+  SmallVector<Type> types(3, runtime.pointer);
+  for (Value input : run.inputs)
+    types.push_back(input.getType().isIndex() ? runtime.i64 : input.getType());
+  std::string name, task = cast<MarkOp>(run.effects.front()).getTask().str();
+  for (unsigned i = 0; name.empty() || runtime.root.lookupSymbol(name); ++i)
+    name = "run." + task + (i ? "." + std::to_string(i) : "");
+  OpBuilder atEnd = OpBuilder::atBlockEnd(runtime.root.getBody());
+  auto made =
+      LLVM::LLVMFuncOp::create(atEnd, run.effects.front()->getLoc(), name,
+                               LLVM::LLVMFunctionType::get(runtime.none, types),
+                               LLVM::Linkage::Internal);
+  made.setNoInline(true);
+  DeviceConverter converter(runtime, table, runs, func::FuncOp());
+  if (failed(converter.convertRun(run, made)))
+    return failure();
+  return made;
+}
+
+/// Calls functions in place of runs that stand more than once.
+LogicalResult DeviceConverter::shareRuns() {
+  SmallVector<MarkOp> marks;
+  function.walk([&](MarkOp mark) { marks.push_back(mark); });
+  for (MarkOp mark : marks) {
+    std::optional<TaskRun> run = TaskRun::find(mark);
+    LLVM::LLVMFuncOp *shared = run ? runs.find(*run, table) : nullptr;
+    if (!shared)
+      continue;
+    if (!*shared) {
+      FailureOr<LLVM::LLVMFuncOp> made = createRun(*run);
+      if (failed(made))
+        return failure();
+      *shared = *made;
+    }
+    builder.setInsertionPoint(mark);
+    loc = mark.getLoc();
+    Value places = LLVM::AddressOfOp::create(
+        builder, loc,
+        runtime.getTable(builder.getDenseI64ArrayAttr(run->getNumbers(table))));
+    SmallVector<Value> operands{device, arena, places};
+    for (Value input : run->inputs)
+      operands.push_back(input.getType().isIndex() ? toI64(input) : input);
+    LLVM::CallOp::create(builder, loc, *shared, operands);
+    for (Operation *op : llvm::reverse(run->ops))
+      if (llvm::is_contained(run->effects, op) || op->use_empty())
+        op->erase();
+  }
+  return success();
+}
+
 LogicalResult DeviceConverter::convert(StringRef name) {
   if (auto name = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr)) {
     auto schedule =
@@ -290,6 +403,9 @@ LogicalResult DeviceConverter::convert(StringRef name) {
   }
   arena =
       runtime.call(builder, loc, "penstock_arena", runtime.pointer, {device});
+
+  if (failed(shareRuns()))
+    return failure();
 
   SmallVector<Operation *> ops;
   WalkResult result = function.walk([&](Operation *op) {
@@ -329,7 +445,8 @@ LogicalResult DeviceConverter::convert(StringRef name) {
 
 LogicalResult penstock::convertDeviceFunction(RuntimeCalls &runtime,
                                               const ProgramTable &table,
+                                              TaskRuns &runs,
                                               func::FuncOp function,
                                               StringRef name) {
-  return DeviceConverter(runtime, table, function).convert(name);
+  return DeviceConverter(runtime, table, runs, function).convert(name);
 }

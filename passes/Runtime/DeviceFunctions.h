@@ -12,13 +12,16 @@
 
 #include "passes/Runtime/ProgramTable.h"
 #include "passes/Runtime/RuntimeCalls.h"
+#include "passes/Runtime/TaskRuns.h"
 
 namespace penstock {
 
 /// Puts the LLVM function `name` into the place of `function`, whose kernels
-/// are called with the device as an additional first argument.
+/// are called with the device as an additional first argument. Runs that stand
+/// more than once become functions.
 mlir::LogicalResult convertDeviceFunction(RuntimeCalls &runtime,
                                           const ProgramTable &table,
+                                          TaskRuns &runs,
                                           mlir::func::FuncOp function,
                                           llvm::StringRef name);
 

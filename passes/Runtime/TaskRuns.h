@@ -1,0 +1,64 @@
+//===- TaskRuns.h - Runs of tasks that are one function ---------*- C++ -*-===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a device does for a run of a task, from its mark to its last call, is
+// the same on another device, and in the replay, but for the task's number and
+// offsets in the arena. Such runs call one function, which takes these numbers
+// in a table: it is compiled once.
+//===----------------------------------------------------------------------===//
+
+#ifndef PENSTOCK_PASSES_RUNTIME_TASKRUNS_H
+#define PENSTOCK_PASSES_RUNTIME_TASKRUNS_H
+
+#include "passes/Runtime/ProgramTable.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include <map>
+
+namespace penstock {
+
+/// A run of a task in the function of a device.
+struct TaskRun {
+  /// Its mark, calls and hyperparameters, which stand nowhere else.
+  llvm::SmallVector<mlir::Operation *> effects;
+  /// The same with the slots and numbers that they need, in an order in which
+  /// all come before their users.
+  llvm::SmallVector<mlir::Operation *> ops;
+  /// Numbers that are computed elsewhere.
+  llvm::SmallVector<mlir::Value> inputs;
+
+  /// Returns the run that begins with a mark, or nothing where others use what
+  /// it computes.
+  static std::optional<TaskRun> find(pipeline::MarkOp mark);
+
+  /// Returns what differs from run to run: the number of the task and
+  /// offsets, in the order of `ops`.
+  llvm::SmallVector<int64_t> getNumbers(const ProgramTable &table) const;
+};
+
+/// The functions of runs that a program has more than once.
+class TaskRuns {
+public:
+  /// Counts the runs in the functions of devices of a module.
+  void count(mlir::ModuleOp module, const ProgramTable &table);
+
+  /// Returns where to keep the function of a run; null where it stands once.
+  mlir::LLVM::LLVMFuncOp *find(const TaskRun &run, const ProgramTable &table);
+
+private:
+  using Key = std::vector<const void *>;
+  struct Entry {
+    int64_t count = 0;
+    mlir::LLVM::LLVMFuncOp function;
+  };
+  static Key getKey(const TaskRun &run, const ProgramTable &table);
+
+  std::map<Key, Entry> entries;
+};
+
+} // namespace penstock
+
+#endif // PENSTOCK_PASSES_RUNTIME_TASKRUNS_H
