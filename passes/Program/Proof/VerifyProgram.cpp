@@ -90,28 +90,50 @@ struct VerifyProgramPass
     return success();
   }
 
+  /// Returns how many versions an update of the program makes of the variables
+  /// that updates of workers make, of which a wave has several.
+  static llvm::DenseMap<Attribute, int64_t> countPeriods(ModuleOp module,
+                                                         ScheduleOp schedule) {
+    llvm::DenseMap<Attribute, int64_t> periods;
+    for (auto task : module.getOps<TaskOp>()) {
+      if (task.getKind() != TaskKind::Update || !task.getCallsAttr())
+        continue;
+      for (auto call : task.getCallsAttr().getAsRange<CallAttr>())
+        for (Attribute term : call.getOperands())
+          if (auto buffer = dyn_cast<OperandAttr>(term);
+              buffer && buffer.getAccess() != AccessKind::Read)
+            periods[buffer.getSymbol().getAttr()] =
+                static_cast<int64_t>(schedule.getWave());
+    }
+    return periods;
+  }
+
   LogicalResult verifySchedule(ModuleOp module, ScheduleOp schedule,
                                const Codes &codes) {
     // Long enough that every ring is used twice over, and once in the steady
     // state: those of variables turn once per update, others per microbatch.
     auto microbatches = static_cast<int64_t>(schedule.getMicrobatches());
+    auto wave = static_cast<int64_t>(schedule.getWave());
     int64_t ring = 1, filling = 1;
     bool takesNewest = false;
     SymbolTable symbols(module);
+    llvm::DenseMap<Attribute, int64_t> periods = countPeriods(module, schedule);
     for (auto &[device, code] : codes) {
-      FailureOr<int64_t> updates = getUpdatesUntilSteady(
-          code, microbatches * static_cast<int64_t>(schedule.getWave()));
+      FailureOr<int64_t> updates =
+          getUpdatesUntilSteady(code, microbatches * wave);
       if (failed(updates))
         return failure();
       filling = std::max(filling, *updates);
       takesNewest |= code.takesNewest();
       code.getFunction().walk([&](SlotOp slot) {
         auto size = static_cast<int64_t>(slot.getRing().value_or(1));
-        bool isVariable =
-            symbols.lookup<VariableOp>(slot.getSymbolAttr().getAttr());
-        ring = std::max(ring, isVariable
-                                  ? size
-                                  : llvm::divideCeilSigned(size, microbatches));
+        StringAttr name = slot.getSymbolAttr().getAttr();
+        auto channel = symbols.lookup<ChannelOp>(name);
+        int64_t period = !channel                ? periods.lookup(name)
+                         : channel.getOwnQueue() ? 1
+                                                 : microbatches * wave;
+        ring = std::max(
+            ring, llvm::divideCeilSigned(size, std::max<int64_t>(period, 1)));
       });
     }
     int64_t longest = std::max(ring, filling) + ring + 2;
@@ -125,9 +147,10 @@ struct VerifyProgramPass
       if (failed(verifyBound(code, longest)))
         return failure();
 
-    // The longest stands for all, if shorter ones are it with events left out.
-    // If it is wrong, the shortest wrong one shows best what is.
-    bool covers = true;
+    // The longest stands for all, if shorter ones are it with events left out;
+    // of waves, the last ones are folded in otherwise. If it is wrong, the
+    // shortest wrong one shows best what is.
+    bool covers = wave == 1;
     {
       ScopedDiagnosticHandler silence(&getContext(),
                                       [](Diagnostic &) { return success(); });
