@@ -301,8 +301,9 @@ ProgramTable::getVariables(ConstantBuilder &constants, const Symbols &symbol,
           .file_offset = bytes ? bytes.getOffset() : 0,
           .file_order = fileOrder,
           .versions = static_cast<int64_t>(versions),
-          .version_step = llvm::is_contained({Role::Parameter, Role::Prepacked},
-                                             variable.getRole())
+          .version_step = llvm::is_contained(
+                              {Role::Parameter, Role::Master, Role::Prepacked},
+                              variable.getRole())
                               ? wave
                               : 1,
           .placement_count = copyCount,
