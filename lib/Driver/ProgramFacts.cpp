@@ -11,6 +11,7 @@
 #include "Compilation.h"
 
 #include "penstock/Driver/Registration.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Schedule/FromIR.h"
 
 #include "mlir/IR/Builders.h"
@@ -49,7 +50,10 @@ void Compilation::recordTraining(Level target) {
     training.setBatchNorm(options.batchNorm);
     training.setPrecision(precision);
   }
-  if (target >= Level::Schedule && !training.getMethodAttr())
+  // Where averages of weights are made is up to the method.
+  bool matters = options.optimizer.getAverageDecay() > 0 &&
+                 options.method.getMethod().foldsWaves(options.method);
+  if ((target >= Level::Schedule || matters) && !training.getMethodAttr())
     training.setMethodAttr(options.method.toAttr(&context));
 }
 

@@ -67,9 +67,6 @@ public:
     if (llvm::any_of(replicas, [](int64_t width) { return width > 1; }))
       return "has workers in place of replicas: leave --replicas out, and say "
              "workers=V";
-    if (optimizer.getSpec().getAverageDecay() > 0)
-      return "has weights of its own in every worker, and no average of them: "
-             "leave --ema out";
     return "";
   }
 };

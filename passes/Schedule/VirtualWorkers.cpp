@@ -13,7 +13,8 @@
 //   fold   G = G + d of each worker, in their order
 //          w = G + own d of later waves, the oldest first
 //
-// Without later waves, w is G after a fold, and what a wave begins with.
+// Without later waves, w is G after a fold, and what a wave begins with. A
+// moving average of the weights (--ema) is one of G, and moves with each fold.
 // Weights in bf16 have masters in f32, which are w, and are rounded from them
 // anew.
 //===----------------------------------------------------------------------===//
@@ -44,6 +45,8 @@ namespace {
 /// A parameter that is updated, of one worker.
 struct Weight {
   VariableOp parameter, master, global, wave;
+  /// The average of the global weights, the same on all workers.
+  VariableOp average;
 
   /// Returns what an update moves: the master of a parameter that is rounded.
   VariableOp getTrained() const { return master ? master : parameter; }
@@ -87,6 +90,7 @@ class VirtualWorkersPass
   func::FuncOp getFunction(StringRef name, FunctionType type);
   func::FuncOp getPushFunction(const Weight &weight);
   func::FuncOp getFoldFunction(const Weight &weight, Attribute later);
+  func::FuncOp getAverageFunction(const Weight &weight);
   template <typename Op> Op insert(Op op);
   VariableOp addVariable(const Weight &weight, StringRef name, bool isWeight);
   std::string nameOf(StringRef name, int64_t worker) const {
@@ -99,6 +103,7 @@ class VirtualWorkersPass
   }
 
   Waves waves;
+  double averageDecay = 0; ///< 0: no averages.
   SymbolTable *symbols = nullptr;
   /// The modules of workers behind the first that have cuts of their own.
   SmallVector<ModuleOp> lines;
@@ -121,6 +126,8 @@ void VirtualWorkersPass::runOnOperation() {
   if (!found || training.getInfers())
     return;
   waves = *found;
+  averageDecay =
+      OptimizerSpec::fromAttr(training.getOptimizerAttr()).getAverageDecay();
   SymbolTable table(module);
   symbols = &table;
   exchanges.clear();
@@ -424,6 +431,13 @@ LogicalResult VirtualWorkersPass::addWeight(Weight &weight) {
            << trained.getType();
   weight.wave = addVariable(weight, "wave", /*isWeight=*/false);
   weight.global = addVariable(weight, "global", /*isWeight=*/true);
+  if (averageDecay > 0) {
+    weight.average = addVariable(weight, kAverageKind, /*isWeight=*/true);
+    weight.average->setAttr(kKindAttr,
+                            StringAttr::get(&getContext(), kAverageKind));
+    if (Attribute tied = weight.parameter->getAttr(kTiedAttr))
+      weight.average->setAttr(kTiedAttr, tied);
+  }
   if (waves.distance == 0)
     return success();
   OpBuilder builder(&getContext());
@@ -611,6 +625,37 @@ func::FuncOp VirtualWorkersPass::getFoldFunction(const Weight &weight,
   return function;
 }
 
+/// (average, global) -> average.
+func::FuncOp VirtualWorkersPass::getAverageFunction(const Weight &weight) {
+  VariableOp global = weight.global;
+  RankedTensorType type = global.getTensorType();
+  std::string name = "average." + describeType(type);
+  if (auto known = symbols->lookup<func::FuncOp>(name))
+    return known;
+  OpBuilder builder(&getContext());
+  Location loc = getOperation().getLoc();
+  func::FuncOp function =
+      getFunction(name, builder.getFunctionType({type, type}, {type}));
+  function.setArgAttr(0, kIntoAttr, builder.getI64IntegerAttr(0));
+  builder.setInsertionPointToEnd(&function.front());
+  ValueRange values = function.getArguments();
+  auto generic = linalg::GenericOp::create(
+      builder, loc, TypeRange(type), values.drop_front(), values.take_front(),
+      SmallVector<AffineMap>(2, builder.getMultiDimIdentityMap(type.getRank())),
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [&](OpBuilder &body, Location loc, ValueRange elements) {
+        Arithmetic f{body, loc, type.getElementType()};
+        linalg::YieldOp::create(
+            body, loc, f.lerp(elements[1], elements[0], 1 - averageDecay));
+      });
+  func::ReturnOp::create(builder, loc, generic.getResults());
+  SmallVector<Attribute> terms(
+      2, RoleAttr::get(&getContext(), Role::Compensation));
+  setSignature(function, terms, ArrayRef(terms).drop_front());
+  return function;
+}
+
 static Value read(OpBuilder &builder, VariableOp variable,
                   std::optional<int64_t> lag = std::nullopt) {
   return ReadOp::create(builder, variable.getLoc(), variable.getTensorType(),
@@ -691,5 +736,12 @@ void VirtualWorkersPass::addFold(const Exchange &exchange, int64_t worker) {
     if (weight.master)
       WriteOp::create(builder, at, call.getResult(2),
                       FlatSymbolRefAttr::get(weight.parameter));
+    if (!weight.average)
+      continue;
+    auto moved = func::CallOp::create(
+        builder, at, getAverageFunction(weight),
+        ValueRange{read(builder, weight.average), call.getResult(1)});
+    WriteOp::create(builder, at, moved.getResult(0),
+                    FlatSymbolRefAttr::get(weight.average));
   }
 }

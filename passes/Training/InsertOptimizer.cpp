@@ -13,6 +13,7 @@
 #include "passes/Training/ForwardStage.h"
 #include "passes/Training/GradientSum.h"
 #include "passes/Training/Passes.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Optimizers/Optimizers.h"
 #include "penstock/Optimizers/RateSchedule.h"
 #include "penstock/Optimizers/UpdateFunction.h"
@@ -89,7 +90,10 @@ void InsertOptimizerPass::runOnOperation() {
   if (const SpecKey *decay = plain.getKind().findKey("weight-decay"))
     plain.set(*decay, 0);
   withoutDecay = Optimizer::create(plain);
-  averageDecay = plain.getAverageDecay();
+  // Of weights that several workers fold waves into, the folds do it.
+  MethodSpec used = MethodSpec::fromAttr(training->getMethodAttr());
+  averageDecay =
+      used.getMethod().foldsWaves(used) ? 0 : plain.getAverageDecay();
   course = RateSchedule::fromAttr(training->getRateAttr());
   schedule = rates[kDecays] = rates[kDoesNotDecay] = nullptr;
   scales.clear();

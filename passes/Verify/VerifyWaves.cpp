@@ -10,6 +10,8 @@
 
 #include "Rules.h"
 
+#include "penstock/Optimizers/Optimizers.h"
+
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -33,6 +35,7 @@ private:
   LogicalResult verifyPush(TaskOp push);
   LogicalResult verifyFold(TaskOp fold, int64_t worker);
   LogicalResult verifyFoldCall(TaskOp fold, int64_t worker, func::CallOp call);
+  LogicalResult verifyAverage(WriteOp write);
   LogicalResult verifyEntries();
   bool isWeight(FlatSymbolRefAttr name) {
     auto variable = subject.symbols.lookup<VariableOp>(name.getValue());
@@ -212,7 +215,40 @@ LogicalResult WaveRules::verifyFold(TaskOp fold, int64_t worker) {
     if (llvm::any_of(call.getResultTypes(), llvm::IsaPred<TensorType>) &&
         call.getNumResults() > 1 && failed(verifyFoldCall(fold, worker, call)))
       return failure();
+  for (auto write : fold.getBody().getOps<WriteOp>())
+    if (failed(verifyAverage(write)))
+      return failure();
   return success();
+}
+
+/// Checks that an average is moved by the global weights that the fold makes.
+LogicalResult WaveRules::verifyAverage(WriteOp write) {
+  auto variable =
+      subject.symbols.lookup<VariableOp>(write.getVariableAttr().getValue());
+  auto kind =
+      variable ? variable->getAttrOfType<StringAttr>(kKindAttr) : StringAttr();
+  auto call = write.getValue().getDefiningOp<func::CallOp>();
+  if (!kind || kind.getValue() != kAverageKind || !call)
+    return success();
+  auto isAverage = [&](Value value) {
+    auto read = value.getDefiningOp<ReadOp>();
+    return read && read.getVariableAttr() == write.getVariableAttr();
+  };
+  auto isGlobal = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      auto other = dyn_cast<WriteOp>(user);
+      return other && other.getVariableAttr() != write.getVariableAttr() &&
+             !isWeight(other.getVariableAttr()) &&
+             getParameter(other.getVariableAttr()) ==
+                 getParameter(write.getVariableAttr());
+    });
+  };
+  if (call.getNumOperands() == 2 && isAverage(call.getOperand(0)) &&
+      isGlobal(call.getOperand(1)))
+    return success();
+  return write.emitOpError("C31: of an average is not of ")
+         << write.getVariableAttr()
+         << " and the global weights that its fold makes";
 }
 
 /// (waves of all workers in their order, own later ones, global weights).

@@ -119,6 +119,12 @@ public:
   virtual std::optional<Waves> getWaves(const MethodSpec &spec) const {
     return std::nullopt;
   }
+  /// Returns true if workers fold waves into weights that are the same for all:
+  /// these are averaged, not those of a worker.
+  bool foldsWaves(const MethodSpec &spec) const {
+    std::optional<Waves> waves = getWaves(spec);
+    return waves && waves->workers > 1;
+  }
   virtual VersionStorage getStorage() const { return VersionStorage::InPlace; }
   /// Returns true if a backward reads the weights that its forward read, so
   /// that it may run ops of the forward again.
