@@ -337,6 +337,11 @@ ProgramTable::getChannels(ConstantBuilder &constants) {
   std::vector<Constant> table;
   Ends first;
   SymbolTable symbols(module);
+  llvm::DenseMap<StringAttr, int64_t> putBy;
+  for (auto task : module.getOps<TaskOp>())
+    if (task.getKind() == TaskKind::Forward && task.getPutsAttr())
+      for (auto put : task.getPutsAttr().getAsRange<PutAttr>())
+        putBy[put.getChannel().getAttr()] = getStage(task.getStage());
   for (auto &[name, ends] : channels) {
     auto channel = symbols.lookup<ChannelOp>(name);
     FailureOr<abi::tensor> tensor =
@@ -348,6 +353,7 @@ ProgramTable::getChannels(ConstantBuilder &constants) {
       endpoint = constants.string(source->getEndpoint());
     else if (auto sink = channel.getSink(); sink && sink->getName())
       endpoint = constants.string(sink->getName());
+    auto stage = putBy.find(channel.getSymNameAttr());
     auto add = [&, name = StringRef(name)](int64_t sender, int64_t receiver,
                                            int64_t stride, int64_t offset) {
       table.push_back(abi::channel{
@@ -361,7 +367,8 @@ ProgramTable::getChannels(ConstantBuilder &constants) {
           .staging = static_cast<int64_t>(channel.getStaging().value_or(1)),
           .stride = stride,
           .offset = offset,
-          .own_queue = channel.getOwnQueue()}
+          .own_queue = channel.getOwnQueue(),
+          .stage = stage == putBy.end() ? -1 : stage->second}
                           .get());
     };
     if (ends.ways == 1) {

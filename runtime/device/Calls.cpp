@@ -193,6 +193,8 @@ void penstock_send(penstock_device *device, uint32_t id, int64_t n,
     return device->deliver(*endpoint.sink, n, at,
                            endpoint.channel->description.type.bytes);
   Channel &channel = *endpoint.channel;
+  if (endpoint.isWatched)
+    endpoint.watch->look(n, device->hostAddress(at));
   PostResult result = channel.postSend(n, at);
   if (result != PostResult::Queued)
     badPost(device, channel, n, result, "send");

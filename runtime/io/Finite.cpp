@@ -14,13 +14,23 @@ using namespace penstock::runtime;
 
 template <typename Bits>
 static bool areFinite(const char *values, uint64_t bytes, Bits exponent) {
-  bool result = true;
-  for (uint64_t at = 0; at + sizeof(Bits) <= bytes; at += sizeof(Bits)) {
-    Bits bits;
-    std::memcpy(&bits, values + at, sizeof(Bits));
-    result &= (bits & exponent) != exponent;
+  // Blocks of a fixed size become vectors.
+  constexpr uint64_t kBlock = 256;
+  Bits block[kBlock / sizeof(Bits)];
+  auto hasOther = [&](uint64_t count) {
+    Bits found = 0;
+    for (uint64_t i = 0; i < count; ++i)
+      found |= (block[i] & exponent) == exponent;
+    return found != 0;
+  };
+  uint64_t at = 0;
+  for (; at + kBlock <= bytes; at += kBlock) {
+    std::memcpy(block, values + at, kBlock);
+    if (hasOther(kBlock / sizeof(Bits)))
+      return false;
   }
-  return result;
+  std::memcpy(block, values + at, bytes - at);
+  return !hasOther((bytes - at) / sizeof(Bits));
 }
 
 bool penstock::runtime::areFinite(const penstock_tensor &type,

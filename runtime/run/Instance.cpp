@@ -324,6 +324,54 @@ void Instance::onNotFinite(
   }
 }
 
+void Instance::watchForwards(bool isOn) {
+  for (Endpoint &endpoint : context.endpoints) {
+    const Channel &channel = *endpoint.channel;
+    if (!channel.from || channel.description.stage < 0 || endpoint.sink)
+      continue;
+    if (!endpoint.watch && channel.from->isHostAddressable())
+      endpoint.watch = std::make_unique<FiniteWatch>(channel.description.type);
+    endpoint.isWatched = isOn && endpoint.watch;
+  }
+}
+
+/// Returns the worker whose line a stage is in. Lines stand one behind the
+/// other, and end with a loss each.
+static uint32_t findWorker(const penstock_program &program, int32_t stage) {
+  uint32_t worker = std::max(program.worker_count, 1u) - 1;
+  for (uint32_t i = 0; i < program.channel_count; ++i) {
+    const penstock_channel &channel = program.channels[i];
+    if (channel.role == PENSTOCK_CHANNEL_LOSS && channel.stage >= stage &&
+        channel.stride == program.worker_count)
+      worker = std::min(worker, channel.offset);
+  }
+  return worker;
+}
+
+std::optional<int32_t> Instance::findNotFinite(int64_t microbatch) const {
+  // Workers have every so many microbatches, and number their own.
+  int64_t workers = std::max(program.worker_count, 1u);
+  int64_t own = microbatch / workers;
+  int32_t first = -1;
+  for (const Endpoint &endpoint : context.endpoints) {
+    const penstock_channel &channel = endpoint.channel->description;
+    if (!endpoint.channel->from || channel.stage < 0 ||
+        findWorker(program, channel.stage) != microbatch % workers)
+      continue;
+    // The stage of the loss is where it begins if no other is.
+    bool isThere = channel.role == PENSTOCK_CHANNEL_LOSS;
+    if (!endpoint.sink) {
+      if (!endpoint.watch)
+        return std::nullopt;
+      isThere = own % channel.stride == channel.offset &&
+                endpoint.watch->beginsAt(own / channel.stride);
+    }
+    if (isThere && (first < 0 || channel.stage < first))
+      first = channel.stage;
+  }
+  return first;
+}
+
 void Instance::read(const penstock_variable &variable, int64_t updates,
                     char *values, uint32_t copy) const {
   deviceList[variable.placements[copy].device]->download(

@@ -144,6 +144,14 @@ public:
   /// runs.
   void onNotFinite(const std::function<void(int64_t microbatch)> &look);
 
+  /// Looks at what forwards send from now on, or no longer. Not while a segment
+  /// runs.
+  void watchForwards(bool isOn);
+  /// Returns the first stage of this process whose forward of a microbatch sent
+  /// a value that is not finite, or -1; nothing where the host cannot look at
+  /// all that they send.
+  std::optional<int32_t> findNotFinite(int64_t microbatch) const;
+
   /// Chooses the GPUs of devices, in turn. Before open().
   void setGpus(std::vector<int> gpus) { context.gpus = std::move(gpus); }
 

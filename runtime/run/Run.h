@@ -218,6 +218,7 @@ private:
   Error finishCheckpoint();
   void noteFailedCheckpoint();
   void noteNotFinite(double loss, int64_t update, uint64_t microbatch);
+  std::string findNotFiniteStage();
   Error describeNotFinite();
   const penstock_variable *findNotFinite();
   const penstock_variable *findNotFiniteHere() const;
@@ -250,8 +251,10 @@ private:
   std::vector<Segment> segments;
   std::vector<float> losses; // of every microbatch, for --verify
   int64_t loggedUpdates = 0;
-  /// Where the loss was not finite first, and why that may be.
-  std::string notFiniteText;
+  /// The first loss that was not finite, and why that may be; none: it is
+  /// empty.
+  std::string notFiniteText, notFiniteReason;
+  int64_t notFiniteMicrobatch = 0;
   penstock::runtime::Peers::Ending ending; // of all processes
   bool hasLog = false, isTraceWritten = false, hasReplayed = false;
   int64_t startTime = 0; // of training

@@ -89,18 +89,19 @@ void penstock_run::noteNotFinite(double loss, int64_t update,
     return;
   int64_t microbatches =
       findSchedule(program, PENSTOCK_SCHEDULE_TRAIN)->microbatches;
-  std::string reason =
+  notFiniteReason =
       trainData.suspects((update - 1) * microbatches, microbatches);
+  notFiniteMicrobatch = (update - 1) * microbatches + int64_t(microbatch);
   notFiniteText =
-      format("the loss is %g at update %lld, microbatch %llu of %lld: %s", loss,
+      format("the loss is %g at update %lld, microbatch %llu of %lld", loss,
              (long long)update, (unsigned long long)microbatch + 1,
-             (long long)microbatches, reason.c_str());
+             (long long)microbatches);
   if (!options.warnsOfNotFinite)
     return;
   progress->clear();
-  std::fprintf(stderr, "%s%s\n",
-               penstock::getSeverityText(penstock::Severity::Warning),
-               penstock::toOneLine(notFiniteText).c_str());
+  std::fprintf(
+      stderr, "%s%s\n", penstock::getSeverityText(penstock::Severity::Warning),
+      penstock::toOneLine(notFiniteText + ": " + notFiniteReason).c_str());
 }
 
 /// Returns the endings that this process knows of; rank 0 hears of the signals
@@ -162,15 +163,34 @@ const penstock_variable *penstock_run::findNotFinite() {
   return decode(peers.broadcast(encode(first)));
 }
 
+/// Where that microbatch was not finite first; nothing where nobody can know.
+std::string penstock_run::findNotFiniteStage() {
+  std::string told =
+      peers.broadcast(ByteWriter().add(notFiniteMicrobatch).bytes);
+  std::optional<int32_t> own =
+      instance->findNotFinite(ByteReader(told).take<int64_t>());
+  constexpr int32_t kUnknown = -2;
+  int32_t first = -1;
+  for (const std::string &bytes :
+       peers.gather(ByteWriter().add(own.value_or(kUnknown)).bytes)) {
+    auto stage = bytes.empty() ? kUnknown : ByteReader(bytes).take<int32_t>();
+    if (stage == kUnknown)
+      return "";
+    if (stage >= 0 && (first < 0 || stage < first))
+      first = stage;
+  }
+  return first < 0 ? "" : format(", not finite from stage %d on", first);
+}
+
 Error penstock_run::describeNotFinite() {
+  std::string stage = findNotFiniteStage();
   const penstock_variable *variable = findNotFinite();
-  Error error =
-      variable
-          ? notFinite("%s; after update %lld, '%s' of stage %u is not finite",
-                      notFiniteText.c_str(), (long long)updatesDone,
-                      variable->name, variable->stage)
-          : notFinite("%s; after update %lld, all weights are finite",
-                      notFiniteText.c_str(), (long long)updatesDone);
+  std::string after = variable ? format("'%s' of stage %u is not finite",
+                                        variable->name, variable->stage)
+                               : "all weights are finite";
+  Error error = notFinite(
+      "%s%s: %s; after update %lld, %s", notFiniteText.c_str(), stage.c_str(),
+      notFiniteReason.c_str(), (long long)updatesDone, after.c_str());
   return peers.agree(peers.isRoot() ? std::move(error) : Error());
 }
 
@@ -264,9 +284,11 @@ Error penstock_run::trainSegment(int64_t updates) {
         return;
       peers.isAlone() ? instance->shrink() : instance->pause(kTimeToAgree);
     });
+  instance->watchForwards(!options.warnsOfNotFinite);
   Error error = instance->run(*schedule, updatesDone, updates, updatesDone,
                               trainData, observe);
   instance->onNotFinite(nullptr);
+  instance->watchForwards(false);
   if (error) {
     progress->clear();
     return error;

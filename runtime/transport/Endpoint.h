@@ -10,6 +10,7 @@
 #define PENSTOCK_RUNTIME_TRANSPORT_ENDPOINT_H
 
 #include "runtime/io/OutputArrays.h"
+#include "runtime/observe/FiniteWatch.h"
 #include "runtime/observe/SinkRing.h"
 #include "runtime/transport/threads/Channel.h"
 
@@ -18,6 +19,9 @@ namespace penstock::runtime {
 struct Endpoint {
   std::unique_ptr<Channel> channel;
   std::unique_ptr<SinkRing> sink;
+  /// Looks at what a forward of training sends, where the host can.
+  std::unique_ptr<FiniteWatch> watch;
+  bool isWatched = false; // in this segment
   /// Where a sink of inference writes.
   OutputArray *output = nullptr;
   bool isSource = false;

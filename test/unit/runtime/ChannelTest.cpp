@@ -29,7 +29,7 @@ penstock_channel describe(uint32_t slots, uint32_t staging) {
           0,       1,
           slots,   staging,
           1,       0,
-          0};
+          0,       -1};
 }
 
 HostMemory memory;

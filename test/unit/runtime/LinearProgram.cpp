@@ -433,18 +433,20 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   replayVariables[2].of = 2;
   replayVariables[1].placements = &kAloneW2;
   channels = {
-      {"x", PENSTOCK_CHANNEL_INPUT, "x", matrix(kXShape), -1, 0, 3, 0, 1, 0, 0},
+      {"x", PENSTOCK_CHANNEL_INPUT, "x", matrix(kXShape), -1, 0, 3, 0, 1, 0, 0,
+       -1},
       {"labels", PENSTOCK_CHANNEL_LABELS, "labels", matrix(kYShape), -1, 1, 2,
-       0, 1, 0, 0},
-      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, kScalar, 1, -1, 0, 1, 1, 0, 0},
+       0, 1, 0, 0, -1},
+      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, kScalar, 1, -1, 0, 1, 1, 0, 0,
+       1},
       {"h", PENSTOCK_CHANNEL_TRANSFER, nullptr, matrix(kHShape), 0, 1, 2, 0, 1,
-       0, 0},
+       0, 0, 0},
       {"dh", PENSTOCK_CHANNEL_TRANSFER, nullptr, matrix(kHShape), 1, 0, 1, 1, 1,
-       0, 0},
+       0, 0, -1},
       {"correct", PENSTOCK_CHANNEL_CORRECT, nullptr, kInteger, 1, -1, 0, 1, 1,
-       0, 0},
-      {"count", PENSTOCK_CHANNEL_COUNT, nullptr, kInteger, 1, -1, 0, 1, 1, 0,
-       0},
+       0, 0, -1},
+      {"count", PENSTOCK_CHANNEL_COUNT, nullptr, kInteger, 1, -1, 0, 1, 1, 0, 0,
+       -1},
   };
   replayChannels = {channels[0], channels[1], channels[2]};
   replayChannels[1].receiver = 0;

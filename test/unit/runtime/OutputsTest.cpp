@@ -46,8 +46,8 @@ void infer(penstock_device *device, int64_t first, int64_t count, int64_t) {
 TEST(Outputs, HoldEveryMicrobatch) {
   penstock_tensor matrix = {PENSTOCK_F32, 2, kShape, kBytes};
   penstock_channel channels[] = {
-      {"x", PENSTOCK_CHANNEL_INPUT, "x", matrix, -1, 0, 2, 0, 1, 0, 0},
-      {"y", PENSTOCK_CHANNEL_OUTPUT, "y", matrix, 0, -1, 0, 1, 1, 0, 0}};
+      {"x", PENSTOCK_CHANNEL_INPUT, "x", matrix, -1, 0, 2, 0, 1, 0, 0, -1},
+      {"y", PENSTOCK_CHANNEL_OUTPUT, "y", matrix, 0, -1, 0, 1, 1, 0, 0, -1}};
   penstock_device_descriptor device = {kArena,          64,    1,
                                        placement.alone, "any", ""};
   penstock_task task = {"s.F", 'F', 0, 0};

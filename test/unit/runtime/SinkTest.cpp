@@ -48,22 +48,24 @@ struct Program {
   penstock_tensor scalar = {PENSTOCK_F32, 0, nullptr, 4};
   penstock_tensor integer = {PENSTOCK_I64, 0, nullptr, 8};
   int64_t shape[1] = {1};
-  penstock_channel channels[4] = {
-      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0, 0},
-      {"correct", PENSTOCK_CHANNEL_CORRECT, nullptr, integer, 0, -1, 0, 1, 1, 0,
-       0},
-      {"count", PENSTOCK_CHANNEL_COUNT, nullptr, integer, 0, -1, 0, 1, 1, 0, 0},
-      {"x",
-       PENSTOCK_CHANNEL_INPUT,
-       "x",
-       {PENSTOCK_F32, 1, shape, 4},
-       -1,
-       0,
-       1,
-       0,
-       1,
-       0,
-       0}};
+  penstock_channel channels[4] = {{"loss", PENSTOCK_CHANNEL_LOSS, nullptr,
+                                   scalar, 0, -1, 0, 1, 1, 0, 0, -1},
+                                  {"correct", PENSTOCK_CHANNEL_CORRECT, nullptr,
+                                   integer, 0, -1, 0, 1, 1, 0, 0, -1},
+                                  {"count", PENSTOCK_CHANNEL_COUNT, nullptr,
+                                   integer, 0, -1, 0, 1, 1, 0, 0, -1},
+                                  {"x",
+                                   PENSTOCK_CHANNEL_INPUT,
+                                   "x",
+                                   {PENSTOCK_F32, 1, shape, 4},
+                                   -1,
+                                   0,
+                                   1,
+                                   0,
+                                   1,
+                                   0,
+                                   0,
+                                   -1}};
   penstock_device_descriptor device = {64, 64, 1, "cpu", "any", ""};
   penstock_device_function trains[1] = {train}, evaluates[1] = {evaluate};
   penstock_schedule schedules[2] = {

@@ -71,10 +71,12 @@ TEST(Source, LargeMessagesArriveWholeAndInOrder) {
   penstock_tensor input = {PENSTOCK_F32, 2, kShape, kBytes};
   penstock_tensor scalar = {PENSTOCK_F32, 0, nullptr, 4};
   penstock_channel channels[] = {
-      {"a", PENSTOCK_CHANNEL_INPUT, "x", input, -1, 0, kSlots, 0, 1, 0, 0},
-      {"b", PENSTOCK_CHANNEL_INPUT, "x", input, -1, 1, kSlots, 0, 1, 0, 0},
-      {"sum", PENSTOCK_CHANNEL_TRANSFER, nullptr, scalar, 1, 0, 1, 1, 1, 0, 0},
-      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0, 0}};
+      {"a", PENSTOCK_CHANNEL_INPUT, "x", input, -1, 0, kSlots, 0, 1, 0, 0, -1},
+      {"b", PENSTOCK_CHANNEL_INPUT, "x", input, -1, 1, kSlots, 0, 1, 0, 0, -1},
+      {"sum", PENSTOCK_CHANNEL_TRANSFER, nullptr, scalar, 1, 0, 1, 1, 1, 0, 0,
+       -1},
+      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0, 0,
+       -1}};
   penstock_device_descriptor devices[2] = {
       {kSlots * kBytes + 64, 64, 1, placement.first, "any", ""},
       {kSlots * kBytes + 64, 64, 1, placement.second, "any", ""}};

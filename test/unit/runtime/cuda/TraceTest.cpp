@@ -88,10 +88,10 @@ std::vector<Slice> readTrace(const std::string &path) {
 
 TEST(Trace, HasTheTimesOfTheGpu) {
   penstock_tensor scalar = {PENSTOCK_F32, 0, nullptr, 4};
-  penstock_channel channels[] = {
-      {"value", PENSTOCK_CHANNEL_TRANSFER, nullptr, scalar, 0, 1, 1, 1, 1, 0,
-       0},
-      {"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 1, -1, 0, 1, 1, 0, 0}};
+  penstock_channel channels[] = {{"value", PENSTOCK_CHANNEL_TRANSFER, nullptr,
+                                  scalar, 0, 1, 1, 1, 1, 0, 0, -1},
+                                 {"loss", PENSTOCK_CHANNEL_LOSS, nullptr,
+                                  scalar, 1, -1, 0, 1, 1, 0, 0, -1}};
   penstock_device_descriptor devices[] = {{kArena, 64, 1, "cuda", "any", ""},
                                           {kArena, 64, 1, "cuda", "any", ""}};
   penstock_task tasks[] = {{"s0.F", 'F', 0, 0}, {"s1.B", 'B', 1, 1}};
