@@ -178,6 +178,8 @@ private:
   int writeReports();
 
   CompileOptions options;
+  /// Where nothing is compiled: for weights that are no bytes in the model.
+  std::string binaryCopy;
   llvm::raw_ostream &log; ///< Errors, warnings and remarks.
   mlir::MLIRContext context;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> diagnostics;

@@ -121,6 +121,7 @@ bool Compilation::load() {
   import.rateScales = options.rateScales;
   import.ties = options.ties;
   import.allowFolded = options.allowFolded;
+  import.binaryCopy = binaryCopy;
   if (options.output != "-")
     import.binaryCopy = options.output + ".onnx";
   module = importModel(&context, options.input, import);

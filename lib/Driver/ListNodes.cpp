@@ -14,6 +14,7 @@
 #include "penstock/Support/CommandLine.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -23,6 +24,12 @@ int Compilation::listNodes() {
   installDiagnostics();
   if (!llvm::sys::fs::exists(options.input))
     return fail(options.input + ": no such file");
+  // Weights in text have bytes in a copy only, which is needed until the end.
+  llvm::SmallString<128> copy;
+  llvm::sys::fs::createUniquePath("penstockc-%%%%%%%%.onnx", copy,
+                                  /*MakeAbsolute=*/true);
+  llvm::FileRemover remover(copy);
+  binaryCopy = copy.str();
   if (!load() || !lowerTo(Level::Graph))
     return kUserError;
   notePlanTarget();
