@@ -8,7 +8,8 @@ Prints, each the median of several:
 
     the pause per checkpoint, over a memcpy of the same bytes by as many threads
     a run with a checkpoint every 20 s, over the same run without
-    writing with checksums and fsync, over dd conv=fsync of the same bytes
+    writing with checksums and fsync, over dd conv=fsync of the same bytes, both
+    while it trains, so that they have as much of the cores
     from the files to the first update, over a start without them
     a run without checkpoints, over one of PROGRAM, which another build compiled
 
@@ -16,6 +17,7 @@ Needs nothing but Python and dd. FOLDER should be on the file system that counts
 on /dev/shm it is the page cache.
 """
 
+import contextlib
 import ctypes
 import json
 import mmap
@@ -65,21 +67,38 @@ def checkpoint_figures(out):
             float(found.group(4)), float(found.group(5)))
 
 
-def first_update(program, folder, *more):
-    """Seconds from the start of the process to the end of the first update."""
+@contextlib.contextmanager
+def training(program, folder, *more):
+    """A run that has done its first update."""
     log = folder / "first.jsonl"
     log.unlink(missing_ok=True)
-    begin = time.perf_counter()
     process = subprocess.Popen(
         [program, f"--data=x={folder}/x.npy", f"--labels={folder}/labels.npy",
-         f"--log={log}", *map(str, more)],
+         "--steps=1000000", f"--log={log}", *map(str, more)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not (log.exists() and log.stat().st_size):
         time.sleep(0.001)
-    seconds = time.perf_counter() - begin
-    process.kill()
-    process.wait()
-    return seconds
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def first_update(*arguments):
+    """Seconds from the start of the process to the end of the first update."""
+    begin = time.perf_counter()
+    with training(*arguments):
+        return time.perf_counter() - begin
+
+
+def seconds_of_dd(source, target):
+    """Seconds per byte, into a new file."""
+    target.unlink(missing_ok=True)
+    begin = time.perf_counter()
+    subprocess.run(["dd", f"if={source}", f"of={target}", "bs=1M",
+                    "conv=fsync"], check=True, stderr=subprocess.DEVNULL)
+    return (time.perf_counter() - begin) / source.stat().st_size
 
 
 def main():
@@ -111,20 +130,17 @@ def main():
         count, size, writer, pause = checkpoint_figures(out)
         copy = seconds_of_copy(int(size / count), 2)
         ratios.append(pause / count / copy)
-        begin = time.perf_counter()
-        subprocess.run(["dd", f"if={next(checkpoints.glob('step-*'))}"
-                        "/state-00000.safetensors", f"of={folder}/copy",
-                        "bs=1M", "conv=fsync"], check=True,
-                       stderr=subprocess.DEVNULL)
-        written = (folder / "copy").stat().st_size
-        dd = (time.perf_counter() - begin) / written
+        state = next(checkpoints.glob("step-*")) / "state-00000.safetensors"
+        alone = seconds_of_dd(state, folder / "copy")
+        with training(program, folder):
+            dd = seconds_of_dd(state, folder / "copy")
         rates.append(writer / size / dd)
         print(f"{count} checkpoints of {size / count / 1e6:.0f} MB: pause "
               f"{1e3 * pause / count:.1f} ms, memcpy {1e3 * copy:.1f} ms; "
               f"written at {size / writer / 1e6:.0f} MB/s, dd "
-              f"{1e-6 / dd:.0f} MB/s")
+              f"{1e-6 / dd:.0f} MB/s, {1e-6 / alone:.0f} MB/s alone")
     print(f"pause over memcpy: {statistics.median(ratios):.2f} (at most 1.3)")
-    print(f"writing, while it trains, over dd: {statistics.median(rates):.2f} "
+    print(f"writing over dd, while it trains: {statistics.median(rates):.2f} "
           "(at most 1.15)")
 
     # 2. The share of a run.
@@ -144,8 +160,8 @@ def main():
     # 3. Resume.
     cold, resumed = [], []
     for _ in range(arguments.rounds):
-        cold.append(first_update(program, folder, "--steps=1000000"))
-        resumed.append(first_update(program, folder, "--steps=1000000",
+        cold.append(first_update(program, folder))
+        resumed.append(first_update(program, folder,
                                     f"--resume={checkpoints}"))
     beyond = statistics.median(resumed) - statistics.median(cold)
     print(f"resume to first update: {beyond:.2f} s beyond a start of "
