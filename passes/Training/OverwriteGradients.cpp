@@ -69,6 +69,16 @@ void takeZero(OpBuilder &builder, OpOperand &use, Value zero) {
   use.set(tensor::EmptyOp::create(builder, op.getLoc(), type, ValueRange()));
 }
 
+/// Counts the calls of each function. Modules of other lines have their own.
+llvm::DenseMap<StringAttr, int64_t> countCalls(ModuleOp module) {
+  llvm::DenseMap<StringAttr, int64_t> counts;
+  for (Operation &op : *module.getBody())
+    if (!isa<ModuleOp>(op))
+      op.walk(
+          [&](func::CallOp call) { ++counts[call.getCalleeAttr().getAttr()]; });
+  return counts;
+}
+
 /// The function computes its gradient from nothing instead of argument
 /// `number`.
 void beginWithZero(func::FuncOp function, unsigned number) {
@@ -112,6 +122,7 @@ struct OverwriteGradientsPass
     if (training->getMicrobatches() != 1)
       return;
     SymbolTable symbols(module);
+    llvm::DenseMap<StringAttr, int64_t> calls = countCalls(module);
     llvm::DenseSet<Attribute> grouped;
     for (auto group : module.getOps<GroupOp>())
       for (auto member : group.getMembers().getAsRange<ArrayAttr>())
@@ -128,7 +139,7 @@ struct OverwriteGradientsPass
       auto function = symbols.lookup<func::FuncOp>(sum->call.getCallee());
       if (!function || function.isDeclaration() ||
           !function.getArgAttr(sum->argument, kIntoAttr) ||
-          !isCalledOnce(function))
+          calls.lookup(function.getSymNameAttr()) != 1)
         continue;
       beginWithZero(function, sum->argument);
       sum->call->eraseOperand(sum->argument);
