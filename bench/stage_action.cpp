@@ -92,13 +92,14 @@ template <uint32_t Stages> void stageAction(benchmark::State &state) {
   for (uint32_t i = 0; i + 1 < Stages; ++i)
     channels.push_back({"forward", PENSTOCK_CHANNEL_TRANSFER, nullptr,
                         activation, int32_t(i), int32_t(i + 1), kSlots, 0, 1, 0,
-                        0});
+                        0, int32_t(i)});
   for (uint32_t i = 0; i + 1 < Stages; ++i)
     channels.push_back({"backward", PENSTOCK_CHANNEL_TRANSFER, nullptr,
                         activation, int32_t(i + 1), int32_t(i), kSlots, 0, 1, 0,
-                        0});
+                        0, -1});
   channels.push_back({"loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar,
-                      int32_t(Stages - 1), -1, 0, 1, 1, 0, 0});
+                      int32_t(Stages - 1), -1, 0, 1, 1, 0, 0,
+                      int32_t(Stages - 1)});
   std::vector<penstock_task> tasks;
   for (uint32_t i = 0; i < Stages; ++i)
     for (uint32_t letter : {'F', 'B', 'U'})

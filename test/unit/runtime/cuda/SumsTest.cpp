@@ -142,7 +142,7 @@ bool areRight(const char *const (&kinds)[kDevices], int gpus, uint64_t order,
   penstock_tensor value = {PENSTOCK_F32, 1, kShape, kBytes};
   penstock_tensor scalar = {PENSTOCK_F32, 0, nullptr, 4};
   penstock_channel loss = {
-      "loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0, 0};
+      "loss", PENSTOCK_CHANNEL_LOSS, nullptr, scalar, 0, -1, 0, 1, 1, 0, 0, -1};
   const uint32_t order0[] = {0, 1, 2}, adds[] = {0, 0, 0};
   penstock_group group = {"g", 1, &value, kDevices, order0, adds};
   penstock_device_descriptor devices[kDevices];
