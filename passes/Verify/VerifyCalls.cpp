@@ -125,8 +125,17 @@ CallRules::Described CallRules::describe(Value value) {
     auto role = signature && index < signature.getResults().size()
                     ? dyn_cast<RoleAttr>(signature.getResults()[index])
                     : RoleAttr();
-    if (role)
-      return {role.getValue(), owners.lookup(call), VariableOp()};
+    if (!role)
+      return {};
+    Described result = {role.getValue(), owners.lookup(call), VariableOp()};
+    // A parameter may have several states: the new one is of the variable whose
+    // place it takes.
+    if (result.role == Role::Optimizer)
+      for (unsigned i : llvm::seq(callee.getNumArguments()))
+        if (auto into = callee.getArgAttrOfType<IntegerAttr>(i, kIntoAttr);
+            into && into.getInt() == index)
+          result.variable = describe(call.getOperand(i)).variable;
+    return result;
   }
   return {};
 }

@@ -85,6 +85,35 @@ pipeline.task @s0.U update of @s0(%t) {
 
 // -----
 
+// The same of states that were just made.
+@@
+ pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.v : !t optimizer of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.forward : !t compensation of @s0 {pipeline.parameter = @w}
+-func.func private @sgd(!t, !t {pipeline.into = 1}, f32) -> (!t, !t)
+-  attributes {pipeline.signature = #pipeline.signature<(parameter, gradient, "lr") -> (parameter, gradient)>}
++func.func private @adam(!t, !t, !t {pipeline.into = 1}, !t {pipeline.into = 2}) -> (!t, !t, !t)
++  attributes {pipeline.signature = #pipeline.signature<(parameter, gradient, optimizer, optimizer) -> (parameter, optimizer, optimizer)>}
++func.func private @direction(!t, !t, !t) -> !t
++  attributes {pipeline.signature = #pipeline.signature<(parameter, optimizer, optimizer) -> (optimizer)>}
+@@
+-  %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
+-  pipeline.write %2#0 to @w : !t
+-  pipeline.write %2#1 to @w.grad : !t
++  %m = pipeline.read @w.m : !t
++  %v = pipeline.read @w.v : !t
++  %2:3 = func.call @adam(%w, %g, %m, %v) : (!t, !t, !t, !t) -> (!t, !t, !t)
++  pipeline.write %2#0 to @w : !t
++  pipeline.write %2#1 to @w.m : !t
++  pipeline.write %2#2 to @w.v : !t
++  // expected-error @+1 {{C38: gives @direction @w.v before @w.m, which comes first}}
++  %3 = func.call @direction(%2#0, %2#2, %2#1) : (!t, !t, !t) -> !t
++  %4 = pipeline.predict %2#0, %3, %lr steps(1.0) : !t, f32
++  pipeline.write %4 to @w.forward : !t
+
+// -----
+
 // What is adjusted is a weight, and moves along what is made to be a direction.
 @@
  pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
