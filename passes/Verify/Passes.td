@@ -34,6 +34,7 @@ def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
     - **C44**: what an op names is an op of the module, of the kind that it
       names.
     - **C45**: what an update task leaves in a gradient is zero.
+    - **C46**: where a program runs tasks, it runs those that evaluate.
   }];
   let options = [
     Option<"level", "level", "std::string", "",

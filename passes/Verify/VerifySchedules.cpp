@@ -145,6 +145,27 @@ static LogicalResult verifyMarked(Subject &subject, ScheduleOp schedule) {
                   : success();
 }
 
+/// C46: training counts its tasks (S1), but evaluation may be no schedule at
+/// all.
+static LogicalResult verifyEvaluated(Subject &subject) {
+  llvm::DenseSet<Attribute> executed;
+  for (Operation &op : *subject.module.getBody())
+    if (isa<ScheduleOp, func::FuncOp>(op))
+      op.walk([&](Operation *inner) {
+        if (auto run = dyn_cast<RunOp>(inner))
+          executed.insert(run.getTaskAttr().getAttr());
+        else if (auto mark = dyn_cast<MarkOp>(inner))
+          executed.insert(mark.getTaskAttr().getAttr());
+      });
+  if (executed.empty())
+    return success();
+  for (auto task : subject.module.getOps<TaskOp>())
+    if (task.getKind() == TaskKind::Evaluate &&
+        !executed.contains(task.getSymNameAttr()))
+      return task.emitOpError("C46: evaluates, but no schedule runs it");
+  return success();
+}
+
 namespace {
 /// One schedule under check.
 class ScheduleRules {
@@ -409,5 +430,5 @@ LogicalResult penstock::verifySchedules(Subject &subject) {
     if (failed(ScheduleRules(subject, schedule).verify()))
       return failure();
   }
-  return success();
+  return verifyEvaluated(subject);
 }

@@ -98,6 +98,13 @@ pipeline.schedule @train microbatches(4) {
     }
   }
 }
+pipeline.schedule @test to evaluate microbatches(1) {
+  pipeline.order 0 { pipeline.repeat microbatches {
+    pipeline.recv @x
+    pipeline.run @s0.E
+    pipeline.send @loss
+  } }
+}
 
 // CHECK: func.func private @forward.kernel(%{{.*}}: memref<2x32x6x6xf32>, %[[W1:.*]]: memref<48x32x3x3xf32>, %[[P1:.*]]: memref<[[N]]xf32>, %[[Y1:.*]]: memref<2x48x4x4xf32> {pipeline.out})
 // CHECK: kernel.conv forward %{{.*}}, %[[W1]], %[[Y1]] packed(%[[P1]] : memref<[[N]]xf32>) strides [1, 1] {{.*}} config(#cpu.conv<library>)

@@ -524,6 +524,19 @@ pipeline.schedule @evaluate to evaluate microbatches(2) {
 
 // -----
 
+// C46
+pipeline.stage @s0 devices [0]
+pipeline.task @s0.F forward of @s0(%k) {
+}
+// expected-error @+1 {{C46: evaluates, but no schedule runs it}}
+pipeline.task @s0.E evaluate of @s0(%k) {
+}
+pipeline.schedule @train microbatches(4) {
+  pipeline.order 0 { pipeline.repeat updates { pipeline.repeat times 4 { pipeline.run @s0.F } } }
+}
+
+// -----
+
 // C30: without training, evaluate tasks are all there is.
 pipeline.stage @s0 devices [0]
 pipeline.task @s0.E evaluate of @s0(%k) {
