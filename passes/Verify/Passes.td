@@ -23,6 +23,8 @@ def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
       boundary; before, there is one stage. Shapes are static. Before `program`
       tasks and schedules have bodies; at it, no op makes a tensor.
     - **C28**: a loop of a function asks for the bound once.
+    - **C31**: the average of weights that waves are folded into moves by the
+      global weights that the fold makes.
     - **C33**: stages are of workers that the method has, each of which holds
       all weights, and takes its own microbatches.
     - **C38**: a message about a variable is of that variable; what is adjusted
