@@ -129,7 +129,7 @@ Proof verifyAll(const Model &model, StreamMaker streams, int64_t fill,
   auto proveUpTo = [&](int64_t longest) {
     if (longestIsAll && prove(model, streams, longest, awaits, proof))
       return true;
-    // What is wrong shows best in the shortest one.
+    // The shortest one that breaks a rule shows best what is wrong.
     while (proved + wave <= longest)
       if (!prove(model, streams, proved += wave, awaits, proof))
         return false;

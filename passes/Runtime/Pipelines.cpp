@@ -48,13 +48,14 @@ void penstock::buildLowerProgramToRuntimePipeline(
 }
 
 void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
+  // Functions of devices compute the same versions and places again for each
+  // buffer; it is less work for all that follows if they do so once.
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
+
   // Structure first: masked and multi-dimensional vectors to loops, loops to
   // branches, views to address arithmetic. Then each dialect to LLVM. The
   // tables of the program are most of a module, and nothing in them is to be
   // converted: passes that need no symbols see functions only.
-  // Functions of devices compute the same versions and places again for each
-  // buffer; it is less work for all that follows if they do so once.
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   auto addToFunctions = [&](auto create) {
     manager.addNestedPass<func::FuncOp>(create());

@@ -3,10 +3,10 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a device does for a run of a task, from its mark to its last call, is
-// the same on another device, and in the replay, but for the task's number and
-// offsets in the arena. Such runs call one function, which takes these numbers
-// in a table: it is compiled once.
+// Finds runs of tasks, each from its mark to its last call, that are equal but
+// for the task's number and offsets in the arena: those of other devices, and
+// of the replay. They call one function, which takes these numbers in a table
+// and is compiled once.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PASSES_RUNTIME_TASKRUNS_H

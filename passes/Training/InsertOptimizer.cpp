@@ -90,7 +90,7 @@ void InsertOptimizerPass::runOnOperation() {
   if (const SpecKey *decay = plain.getKind().findKey("weight-decay"))
     plain.set(*decay, 0);
   withoutDecay = Optimizer::create(plain);
-  // Of weights that several workers fold waves into, the folds do it.
+  // Folds average the weights that several workers fold waves into.
   MethodSpec used = MethodSpec::fromAttr(training->getMethodAttr());
   averageDecay =
       used.getMethod().foldsWaves(used) ? 0 : plain.getAverageDecay();
