@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 started=$SECONDS
 # From nothing, the compiler's files take half as long in batches.
-export CMAKE_ARGS="-DCMAKE_UNITY_BUILD=ON ${CMAKE_ARGS:-}"
+export CMAKE_ARGS="-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 ${CMAKE_ARGS:-}"
 
 scripts/install-dependencies.sh
 echo "building the compiler and its tools ..."

@@ -7,7 +7,7 @@ preset=${1:-default}
 build=build/$preset
 started=$SECONDS
 # From nothing, the compiler's files take half as long in batches.
-export CMAKE_ARGS="-DCMAKE_UNITY_BUILD=ON ${CMAKE_ARGS:-}"
+export CMAKE_ARGS="-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 ${CMAKE_ARGS:-}"
 
 scripts/install-dependencies.sh || exit 1
 scripts/build.sh "$preset" || exit 1

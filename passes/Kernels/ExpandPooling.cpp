@@ -22,18 +22,15 @@ using namespace penstock;
 
 namespace {
 
-SmallVector<int64_t> range(int64_t from, int64_t count) {
-  return llvm::to_vector(llvm::seq<int64_t>(from, from + count));
-}
-
 /// The extent of the window, with its loops after the others.
 std::pair<Value, SmallVector<int64_t>> windowExtent(OpBuilder &builder,
                                                     Location loc,
                                                     ArrayRef<int64_t> window,
                                                     Type element) {
+  auto first = static_cast<int64_t>(window.size()) + 2;
   return {
       Structured(builder, loc).empty(RankedTensorType::get(window, element)),
-      range(window.size() + 2, window.size())};
+      llvm::to_vector(llvm::seq<int64_t>(first, first + window.size()))};
 }
 
 /// Where the current element of the current window is; `condition` becomes

@@ -28,9 +28,9 @@ using namespace penstock;
 
 namespace {
 
-/// Sums along memory, a row of which many threads share: from this length on,
-/// in rows of at least `shortRow`, until there are `manyRows` of them.
-constexpr int64_t longRow = 16384, shortRow = 1024, manyRows = 1024;
+/// Sums along memory, each of which many threads share: from this length on,
+/// in parts of at least `shortSum`, until there are `manySums` of them.
+constexpr int64_t longSum = 16384, shortSum = 1024, manySums = 1024;
 
 /// Sums across memory, of which each is a thread's: from this length on, in
 /// parts of at least `shortColumn`, until there are `manyColumns` of them.
@@ -62,10 +62,10 @@ SmallVector<int64_t> chooseParts(linalg::GenericOp op) {
       isAlongMemory = isReduction;
   }
   if (length == 0 || results == 0 ||
-      length < (isAlongMemory ? longRow + 1 : longColumn))
+      length < (isAlongMemory ? longSum + 1 : longColumn))
     return parts;
   int64_t limit = isAlongMemory
-                      ? std::min(length / shortRow, manyRows / results)
+                      ? std::min(length / shortSum, manySums / results)
                       : std::min(length / shortColumn, manyColumns / results);
   int64_t total = 1;
   for (unsigned dim = 0; dim < sizes.size(); ++dim) {

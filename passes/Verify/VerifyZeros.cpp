@@ -79,7 +79,7 @@ static LogicalResult verifyBody(Subject &subject, TaskOp task) {
 }
 
 /// At level program, by the calls that the task states.
-static LogicalResult verifyStated(Subject &subject, TaskOp task) {
+static LogicalResult verifyStatedZeros(Subject &subject, TaskOp task) {
   llvm::DenseSet<Attribute> known;
   auto calls = llvm::to_vector(task.getCallsAttr().getAsRange<CallAttr>());
   for (CallAttr call : llvm::reverse(calls)) {
@@ -107,7 +107,7 @@ LogicalResult penstock::verifyZeros(Subject &subject) {
       continue;
     if (!task.isBodyless()
             ? failed(verifyBody(subject, task))
-            : task.getCallsAttr() && failed(verifyStated(subject, task)))
+            : task.getCallsAttr() && failed(verifyStatedZeros(subject, task)))
       return failure();
   }
   return success();
