@@ -28,7 +28,7 @@ using namespace penstock::runtime;
 
 constexpr int64_t kMillisecond = 1000000;
 /// How many times the silence of a process may last that lives on this host.
-constexpr int64_t kPatience = 10;
+constexpr int64_t kSilences = 10;
 /// The time that a process may take to tell others that all is over.
 constexpr int64_t kFarewell = 500 * kMillisecond;
 /// The time that one that has failed waits, for rank 0 to say so first.
@@ -468,7 +468,7 @@ void Control::pollOnce() {
       enqueue(*connection, frame(Beat, 0, beat));
     int64_t silence = now - connection->heard;
     bool isLong = times.silence && silence > times.silence &&
-                  (silence > kPatience * times.silence || !connection->pid ||
+                  (silence > kSilences * times.silence || !connection->pid ||
                    !isAlive(connection->pid));
     if (isLong && !connection->hasLeft)
       lose(*connection, format("no sign of life for %.1f s (--peer-timeout)",

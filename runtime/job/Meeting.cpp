@@ -35,7 +35,7 @@ namespace {
 constexpr char kMagic[8] = {'P', 'E', 'N', 'S', 'T', 'O', 'C', 'K'};
 constexpr int64_t kSecond = 1000000000;
 /// How long one address is tried, and a guest may take to greet.
-constexpr int64_t kPatience = 2 * kSecond;
+constexpr int64_t kGuestPatience = 2 * kSecond;
 /// Guests that have not greeted yet.
 constexpr size_t kMostGuests = 256;
 
@@ -135,7 +135,7 @@ bool isWithItself(const Socket &socket) {
 
 /// Connects to one address, in a limited time.
 bool connectTo(const addrinfo &address, int64_t deadline, Socket &socket) {
-  deadline = std::min(deadline, nanoseconds() + kPatience);
+  deadline = std::min(deadline, nanoseconds() + kGuestPatience);
   socket = Socket(::socket(address.ai_family,
                            SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.isOpen())
@@ -343,7 +343,7 @@ Error Entrance::admit(const Token &token, int size, double seconds,
       Answer answer = {{}, kControlVersion, isAdmitted};
       std::memcpy(answer.magic, kMagic, sizeof(kMagic));
       transfer(guest.socket.get(), &answer, sizeof(answer), /*sends=*/true,
-               nanoseconds() + kPatience);
+               nanoseconds() + kGuestPatience);
       if (greeting.version != kControlVersion)
         return userError("rank %u speaks version %u of the control protocol, "
                          "rank 0 version %u; start one executable",
@@ -365,7 +365,8 @@ Error Entrance::admit(const Token &token, int size, double seconds,
                            SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!guest.isOpen())
         break;
-      guests.push_back({std::move(guest), nanoseconds() + kPatience, 0, {}});
+      guests.push_back(
+          {std::move(guest), nanoseconds() + kGuestPatience, 0, {}});
     }
   }
   return {};

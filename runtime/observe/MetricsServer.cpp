@@ -24,7 +24,7 @@
 using namespace penstock::runtime;
 
 constexpr size_t kMostClients = 16, kMostRequestBytes = 8192;
-constexpr int64_t kPatience = 5000000000; // nanoseconds
+constexpr int64_t kClientPatience = 5000000000; // nanoseconds
 
 struct MetricsServer::Client {
   int socket;
@@ -187,7 +187,7 @@ void MetricsServer::loop() {
     int socket =
         accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket >= 0)
-      clients.push_back({socket, now + kPatience, "", ""});
+      clients.push_back({socket, now + kClientPatience, "", ""});
   }
   for (const Client &client : clients)
     close(client.socket);

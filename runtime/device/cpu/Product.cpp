@@ -89,7 +89,7 @@ struct Product::State {
                   const int64_t *sizes, int64_t k, bool accumulates);
   void addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
                 const int64_t *sizes, Call call, int64_t firstColumn);
-  void addPart(int64_t part, const Range &range);
+  void addPart(int64_t part, const DimensionRange &range);
 };
 
 Product::State::~State() {
@@ -219,7 +219,7 @@ void Product::State::addCalls(int64_t part, const Blocks &blocks, uint32_t rank,
   }
 }
 
-void Product::State::addPart(int64_t part, const Range &range) {
+void Product::State::addPart(int64_t part, const DimensionRange &range) {
   uint32_t rank = gemm.batch_rank;
   int64_t sizes[PENSTOCK_MAX_BATCH_RANK + 2];
   std::copy_n(gemm.batch, rank, sizes);
@@ -269,7 +269,7 @@ Product::Product(const ProductCall &gemm, int64_t threads)
       gemm.n == 1 && gemm.m > 1 && gemm.stride_c[gemm.batch_rank] != 1;
   int former = dnnl.getThreads();
   dnnl.setThreads(1);
-  std::vector<Range> ranges =
+  std::vector<DimensionRange> ranges =
       divideProduct(gemm, std::max<int64_t>(threads, 1));
   state->parts = int64_t(ranges.size());
   for (int64_t part = 0; part < state->parts; ++part) {

@@ -52,8 +52,8 @@ bool isTurned(int64_t rows, int64_t columns, const int64_t *strides) {
 
 } // namespace
 
-std::vector<Range> penstock::runtime::divideProduct(const ProductCall &gemm,
-                                                    int64_t threads) {
+std::vector<DimensionRange>
+penstock::runtime::divideProduct(const ProductCall &gemm, int64_t threads) {
   uint32_t rank = gemm.batch_rank, dimension = rank;
   double count = double(gemm.m) * double(gemm.n) * double(gemm.k);
   int64_t size = 0, unit = 1;
@@ -73,7 +73,7 @@ std::vector<Range> penstock::runtime::divideProduct(const ProductCall &gemm,
   int64_t parts = std::min(threads, units);
   if (count < kFewMultiplications * double(parts))
     parts = 1;
-  std::vector<Range> ranges;
+  std::vector<DimensionRange> ranges;
   ranges.reserve(parts);
   for (int64_t i = 0; i < parts; ++i)
     ranges.push_back({dimension, units * i / parts * unit,

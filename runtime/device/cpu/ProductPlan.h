@@ -27,14 +27,15 @@ int64_t getSumOfCall();
 inline constexpr int64_t kPanelColumns = 384;
 
 /// A range of one dimension, 0 to rank - 1 of the batch, then rows and columns.
-struct Range {
+struct DimensionRange {
   uint32_t dimension;
   int64_t begin, end;
 };
 
 /// The parts of a product for at most so many threads. Divided is the first
 /// dimension that can be: of the batch, or else the longer one of the matrix.
-std::vector<Range> divideProduct(const ProductCall &gemm, int64_t threads);
+std::vector<DimensionRange> divideProduct(const ProductCall &gemm,
+                                          int64_t threads);
 
 /// The blocks of the matrices of a part. Operands can be copied to scratch, row
 /// by row, before each call; then each matrix of a batch gets its own.

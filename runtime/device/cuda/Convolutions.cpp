@@ -21,7 +21,7 @@ using namespace penstock::runtime;
 using namespace penstock::runtime::cuda;
 
 /// As cuDNN is called where choices are kept.
-static constexpr char kLibrary[] = "cuDNN";
+static constexpr char kCudnn[] = "cuDNN";
 /// Engines that are measured, at most.
 static constexpr size_t kCandidates = 8;
 
@@ -137,7 +137,7 @@ bool Convolutions::tune(const penstock_conv_descriptor &conv,
   }
 
   std::string choice = tuning.choose(
-      kLibrary, int64_t(library->cudnnGetVersion()), key, bytes,
+      kCudnn, int64_t(library->cudnnGetVersion()), key, bytes,
       [&](Address memory) {
         std::vector<Candidate> candidates;
         for (const ConvolutionPlan &plan :
@@ -166,7 +166,7 @@ bool Convolutions::tune(const penstock_conv_descriptor &conv,
   if (parse(choice, plan) &&
       graph.restore(plan.engine, plan.knobs, workspaceBytes, filter).empty())
     return true;
-  tuning.reject(kLibrary, key);
+  tuning.reject(kCudnn, key);
   return false;
 }
 

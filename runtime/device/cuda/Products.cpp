@@ -29,7 +29,7 @@ static constexpr uint32_t kAlignment = 16;
 /// Offers of the heuristic, the fastest first, of which one is taken.
 static constexpr int kChoices = 8;
 /// As it is called where choices are kept.
-static constexpr char kLibrary[] = "cuBLASLt";
+static constexpr char kCublasLt[] = "cuBLASLt";
 
 namespace {
 
@@ -262,7 +262,7 @@ int Products::Prepared::choose(CublasLtHandle handle, uint32_t alignment,
   begins[1] = place(calls.right, isBf16);
   begins[2] = place(calls.result, isResultBf16);
   std::string choice = tuning->choose(
-      kLibrary, int64_t(library.cublasLtGetVersion()), key, bytes,
+      kCublasLt, int64_t(library.cublasLtGetVersion()), key, bytes,
       [&](Address memory) {
         std::vector<Candidate> candidates;
         for (const MatmulAlgorithm &each : algorithms)
@@ -280,7 +280,7 @@ int Products::Prepared::choose(CublasLtHandle handle, uint32_t alignment,
   if (parse(choice, kept) && takes(handle, kept))
     algorithm = kept;
   else
-    tuning->reject(kLibrary, key);
+    tuning->reject(kCublasLt, key);
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -82,7 +82,7 @@ template <typename T> int assign(T &to, const void *value, size_t bytes) {
 
 } // namespace
 
-static size_t getVersion() { return 130000; }
+static size_t getCublasLtVersion() { return 130000; }
 
 static const char *getStatusName(int status) {
   return status == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS"
@@ -385,7 +385,7 @@ static int runMatmul(CublasLtHandle, MatmulDescriptor matmul, const void *alpha,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-constinit const CublasLt emulated::cublasLt = {getVersion,
+constinit const CublasLt emulated::cublasLt = {getCublasLtVersion,
                                                getStatusName,
                                                create,
                                                destroy,

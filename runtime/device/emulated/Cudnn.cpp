@@ -215,7 +215,7 @@ static size_t getElementSize(int type) {
   }
 }
 
-static size_t getVersion() { return 91900; }
+static size_t getCudnnVersion() { return 91900; }
 
 static const char *getErrorString(int status) {
   return status == CUDNN_STATUS_SUCCESS     ? "CUDNN_STATUS_SUCCESS"
@@ -773,6 +773,6 @@ static int execute(CudnnHandle handle, CudnnDescriptor planState,
 }
 
 constinit const Cudnn emulated::cudnn = {
-    getVersion,       getErrorString,    create,       destroy,      setStream,
+    getCudnnVersion,  getErrorString,    create,       destroy,      setStream,
     createDescriptor, destroyDescriptor, setAttribute, getAttribute, finalize,
     execute};

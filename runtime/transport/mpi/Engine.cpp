@@ -20,7 +20,7 @@ using namespace penstock::runtime;
 namespace {
 
 /// A message of MPI is no longer than this; the rest of ours follows in others.
-constexpr uint64_t kPieceBytes = 1 << 30;
+constexpr uint64_t kMessageBytes = 1 << 30;
 /// Up to here an MPI sends at once. What is longer has to be asked for, and
 /// somebody has to answer.
 constexpr uint64_t kEager = 4 << 10;
@@ -117,7 +117,7 @@ Error Engine::open(Endpoints &endpoints,
     line.peer = job.rankOfDevice[line.sends ? description.receiver
                                             : description.sender];
     line.limit = line.channel->capacity();
-    line.pieces = (description.type.bytes + kPieceBytes - 1) / kPieceBytes;
+    line.pieces = (description.type.bytes + kMessageBytes - 1) / kMessageBytes;
     line.requests.resize(line.limit * line.pieces);
     lines.push_back(std::move(line));
   }
@@ -212,7 +212,8 @@ bool Engine::start(Line &line) {
         line.memory->download(host, slot, bytes);
     }
     for (uint64_t i = 0; i < line.pieces; ++i) {
-      uint64_t at = i * kPieceBytes, size = std::min(bytes - at, kPieceBytes);
+      uint64_t at = i * kMessageBytes,
+               size = std::min(bytes - at, kMessageBytes);
       penstock_mpi_request *request =
           &line.requests[(line.started % line.channel->capacity()) *
                              line.pieces +
