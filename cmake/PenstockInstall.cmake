@@ -43,7 +43,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${pages}
   RENAME copyright)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${pages}
-  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png")
 
 set(package_folder lib/cmake/Penstock)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/PenstockConfig.cmake.in
