@@ -12,6 +12,7 @@
 #include "dialects/Pipeline/ModelFiles.h"
 #include "dialects/Pipeline/Pipeline.h"
 #include "penstock/Support/MappedFile.h"
+#include "penstock/checksum.h"
 #include "penstock/sha256.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -22,6 +23,24 @@ using namespace mlir;
 using namespace penstock;
 using namespace penstock::pipeline;
 
+namespace {
+/// The checksum of what has been read of the model. Its pages are given back:
+/// the memory of the compiler does not grow with the weights.
+struct ModelReader {
+  explicit ModelReader(llvm::MemoryBuffer &buffer) : buffer(buffer) {}
+
+  void readUpTo(uint64_t end) {
+    checksum.add(buffer.getBufferStart() + read, end - read);
+    read = end;
+    giveBackPages(buffer);
+  }
+
+  llvm::MemoryBuffer &buffer;
+  uint64_t read = 0;
+  runtime::Checksum checksum;
+};
+} // namespace
+
 LogicalResult FileTable::add(Operation *op, StringRef name) {
   if (files.contains(name))
     return success();
@@ -31,6 +50,7 @@ LogicalResult FileTable::add(Operation *op, StringRef name) {
   llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
   file.path = path.str().str();
   file.digest.fill(0);
+  file.checksum.fill(0);
   if (files.empty()) {
     auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                               /*RequiresNullTerminator=*/false);
@@ -38,13 +58,16 @@ LogicalResult FileTable::add(Operation *op, StringRef name) {
       return op->emitError()
              << "cannot read '" << name << "': " << buffer.getError().message();
     file.size = static_cast<int64_t>((*buffer)->getBufferSize());
-    // The memory of the compiler does not grow with the weights.
-    auto giveBack = [](void *mapped) {
-      giveBackPages(*static_cast<llvm::MemoryBuffer *>(mapped));
-    };
+    ModelReader reader(**buffer);
     penstock_sha256_in_parts((*buffer)->getBufferStart(),
                              (*buffer)->getBufferSize(), file.digest.data(),
-                             giveBack, buffer->get());
+                             [](void *context, uint64_t end) {
+                               static_cast<ModelReader *>(context)->readUpTo(
+                                   end);
+                             },
+                             &reader);
+    reader.readUpTo((*buffer)->getBufferSize());
+    file.checksum = reader.checksum.getBytes();
   } else {
     uint64_t size = 0;
     if (!error)
@@ -91,7 +114,8 @@ std::vector<Constant> FileTable::getTable(ConstantBuilder &constants) const {
   for (auto &[name, file] : files)
     table.push_back(abi::file{.path = constants.string(file.path),
                               .size = file.size,
-                              .digest = file.digest}
+                              .digest = file.digest,
+                              .checksum = file.checksum}
                         .get());
   return table;
 }

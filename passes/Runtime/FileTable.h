@@ -3,8 +3,8 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each has its size, and the first, the model, its digest: a program that finds
-// another file says so.
+// Each has its size, and the first, the model, its digest and checksum: a
+// program that finds another file says so.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_PASSES_RUNTIME_FILETABLE_H
@@ -38,6 +38,7 @@ private:
     std::string path;
     int64_t size;
     std::array<uint8_t, 32> digest;
+    std::array<uint8_t, 16> checksum;
   };
   llvm::MapVector<llvm::StringRef, File> files;
 };

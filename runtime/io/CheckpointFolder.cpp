@@ -8,7 +8,7 @@
 
 #include "runtime/io/CheckpointFolder.h"
 
-#include "runtime/io/Checksum.h"
+#include "penstock/checksum.h"
 #include "runtime/io/Safetensors.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ std::string penstock::runtime::readCheckpoint(const std::string &path,
     return error.text;
   if (text.size() > kMostManifestBytes)
     return name + ": it is too long for a manifest";
-  checkpoint.checksum = checksumOf(text.data(), text.size());
+  checkpoint.checksum = getChecksumText(text.data(), text.size());
   if (std::string problem =
           readManifest({text.data(), text.size()}, checkpoint.manifest);
       !problem.empty())
@@ -140,7 +140,7 @@ std::string penstock::runtime::checkTensor(const Checkpoint &checkpoint,
                                            const MappedFile &mapped) {
   // The range is inside: the manifest was read, and the size is the file's.
   if (mapped.size() == file.bytes &&
-      checksumOf(mapped.data() + tensor.offset, tensor.bytes) ==
+      getChecksumText(mapped.data() + tensor.offset, tensor.bytes) ==
           tensor.checksum)
     return "";
   return checkpoint.path + "/" + file.name + ": tensor '" + fileNameOf(tensor) +
@@ -157,7 +157,7 @@ std::string penstock::runtime::verifyCheckpoint(const Checkpoint &checkpoint) {
       if (std::string problem = checkTensor(checkpoint, file, tensor, mapped);
           !problem.empty())
         return problem;
-    if (checksumOf(mapped.data(), mapped.size()) != file.checksum)
+    if (getChecksumText(mapped.data(), mapped.size()) != file.checksum)
       return checkpoint.path + "/" + file.name + ": it is damaged (checksum)";
   }
   return "";

@@ -9,7 +9,7 @@
 
 #include "runtime/io/CheckpointWriter.h"
 
-#include "runtime/io/Checksum.h"
+#include "penstock/checksum.h"
 #include "runtime/io/Finite.h"
 #include "runtime/io/ModelWriter.h"
 #include "runtime/io/Safetensors.h"
@@ -272,7 +272,7 @@ static const std::string &checksumOfProgram() {
   static const std::string checksum = [] {
     MappedFile file;
     Error error = file.open("/proc/self/exe", "program");
-    return error ? std::string() : checksumOf(file.data(), file.size());
+    return error ? std::string() : getChecksumText(file.data(), file.size());
   }();
   return checksum;
 }

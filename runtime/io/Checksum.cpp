@@ -6,7 +6,7 @@
 // The header of libxxhash alone, compiled here: nothing is linked.
 //===----------------------------------------------------------------------===//
 
-#include "runtime/io/Checksum.h"
+#include "penstock/checksum.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -27,22 +27,34 @@ void Checksum::add(const void *data, uint64_t size) {
   XXH3_128bits_update(&state->value, data, size);
 }
 
-static std::string toText(XXH128_hash_t hash) {
+static Checksum::Bytes toBytes(XXH128_hash_t hash) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, hash);
+  return std::to_array(canonical.digest);
+}
+
+static std::string toText(const Checksum::Bytes &bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  for (unsigned char byte : canonical.digest) {
+  for (uint8_t byte : bytes) {
     text += kDigits[byte >> 4];
     text += kDigits[byte & 15];
   }
   return text;
 }
 
-std::string Checksum::getText() const {
-  return toText(XXH3_128bits_digest(&state->value));
+Checksum::Bytes Checksum::getBytes() const {
+  return toBytes(XXH3_128bits_digest(&state->value));
 }
 
-std::string penstock::runtime::checksumOf(const void *data, uint64_t size) {
-  return toText(XXH3_128bits(data, size));
+std::string Checksum::getText() const { return toText(getBytes()); }
+
+Checksum::Bytes penstock::runtime::getChecksum(const void *data,
+                                               uint64_t size) {
+  return toBytes(XXH3_128bits(data, size));
+}
+
+std::string penstock::runtime::getChecksumText(const void *data,
+                                               uint64_t size) {
+  return toText(getChecksum(data, size));
 }

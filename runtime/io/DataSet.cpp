@@ -10,9 +10,8 @@
 
 #include "runtime/io/DataSet.h"
 
+#include "penstock/checksum.h"
 #include "penstock/one_line.h"
-#include "penstock/sha256.h"
-#include "runtime/io/Checksum.h"
 #include "runtime/support/Roles.h"
 
 #include <algorithm>
@@ -473,28 +472,25 @@ std::vector<DataSet::Opened> DataSet::listOpened() const {
   constexpr uint64_t kBlocks = 64, kBlock = 4096;
   std::vector<Opened> result;
   for (const Input &input : inputs) {
-    std::string parts;
+    Checksum parts;
     for (const NpyArray *part : input.array.arrays()) {
       // Beginning, end and what lies evenly between them.
       const MappedFile &file = part->file;
-      parts += format("%llu ", (unsigned long long)file.size());
+      uint64_t size = file.size();
+      parts.add(&size, sizeof(size));
       for (uint64_t i = 0; i < kBlocks; ++i) {
-        uint64_t last = file.size() - std::min(file.size(), kBlock);
+        uint64_t last = size - std::min(size, kBlock);
         uint64_t at = uint64_t(double(last) * double(i) / double(kBlocks - 1));
-        parts.append(file.data() + std::min(at, last),
-                     std::min(file.size(), kBlock));
+        parts.add(file.data() + std::min(at, last), std::min(size, kBlock));
       }
     }
-    uint8_t digest[32];
-    penstock_sha256(parts.data(), parts.size(), digest);
     const SampleArray &array = input.array;
     std::string type =
         format("%s %s", elementName(array.element),
                shapeText(array.shape.data(), array.shape.size()).c_str());
     if (array.divisor != 0)
       type += format(" divided by %.17g", array.divisor);
-    result.push_back({input.flag, input.path, type, samples,
-                      std::string(reinterpret_cast<const char *>(digest), 16)});
+    result.push_back({input.flag, input.path, type, samples, parts.getText()});
   }
   return result;
 }

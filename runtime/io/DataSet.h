@@ -50,7 +50,7 @@ public:
     std::string input; // as flags name it, "--data x"
     std::string path, type;
     int64_t samples;
-    std::string digest; // of its size and of parts of it
+    std::string checksum; // of its size and of parts of it
   };
   std::vector<Opened> listOpened() const;
   /// Where no file is open here, others know it.

@@ -9,7 +9,7 @@
 
 #include "runtime/io/Manifest.h"
 
-#include "runtime/io/Checksum.h"
+#include "penstock/checksum.h"
 #include "runtime/io/Json.h"
 #include "runtime/io/Safetensors.h"
 
@@ -159,7 +159,7 @@ std::string penstock::runtime::writeManifest(const Manifest &manifest) {
 static constexpr std::string_view kSeal = ",\n  \"manifest_xxh3\": \"";
 
 std::string penstock::runtime::sealManifest(std::string object) {
-  std::string checksum = checksumOf(object.data(), object.size());
+  std::string checksum = getChecksumText(object.data(), object.size());
   return object + std::string(kSeal) + checksum + "\"\n}\n";
 }
 
@@ -334,7 +334,7 @@ std::string penstock::runtime::readManifest(std::string_view text,
   size_t seal = text.rfind(kSeal);
   if (seal == std::string_view::npos ||
       text.substr(seal + kSeal.size()).substr(0, 32) !=
-          checksumOf(text.data(), seal))
+          getChecksumText(text.data(), seal))
     return "it is damaged (checksum)";
 
   auto getCount = [&](const char *key, int64_t &value) {

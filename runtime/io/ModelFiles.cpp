@@ -3,13 +3,13 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The model's digest decides; of external data, which may be large, the size.
+// The model's checksum decides; of external data, which may be large, the size.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/ModelFiles.h"
+#include "penstock/checksum.h"
 
 #include "penstock/embedded.h"
-#include "penstock/sha256.h"
 
 #include <cerrno>
 #include <cstring>
@@ -23,11 +23,8 @@ static bool isSame(const penstock_file &expected, const MappedFile &found,
                    bool isModel) {
   if (found.size() != expected.size)
     return false;
-  if (!isModel)
-    return true;
-  uint8_t digest[32];
-  penstock_sha256(found.data(), found.size(), digest);
-  return std::memcmp(digest, expected.digest, sizeof(digest)) == 0;
+  return !isModel || std::ranges::equal(getChecksum(found.data(), found.size()),
+                                        expected.checksum);
 }
 
 /// The entries of what is embedded in the executable; none where nothing is.

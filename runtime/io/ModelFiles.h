@@ -4,7 +4,7 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program can be moved: its model is looked for in several places, and the
-// digest says whether it is the one that was compiled.
+// checksum says whether it is the one that was compiled.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_IO_MODELFILES_H

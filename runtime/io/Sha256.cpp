@@ -110,7 +110,7 @@ bool hasInstructions() {
 constexpr uint64_t kPart = 16 << 20;
 
 void computeDigest(Compress compress, const void *data, uint64_t size,
-                   uint8_t digest[32], void (*done)(void *) = nullptr,
+                   uint8_t digest[32], void (*done)(void *, uint64_t) = nullptr,
                    void *context = nullptr) {
   uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -119,7 +119,7 @@ void computeDigest(Compress compress, const void *data, uint64_t size,
   for (uint64_t at = 0; at < whole; at += 64) {
     compress(state, bytes + at);
     if (done && (at + 64) % kPart == 0)
-      done(context);
+      done(context, at + 64);
   }
 
   // The rest, a one bit, zeros, and the length in bits.
@@ -150,10 +150,10 @@ extern "C" void penstock_sha256(const void *data, uint64_t size,
   penstock_sha256_in_parts(data, size, digest, nullptr, nullptr);
 }
 
-extern "C" void penstock_sha256_in_parts(const void *data, uint64_t size,
-                                         uint8_t digest[32],
-                                         void (*done)(void *context),
-                                         void *context) {
+extern "C" void
+penstock_sha256_in_parts(const void *data, uint64_t size, uint8_t digest[32],
+                         void (*done)(void *context, uint64_t end),
+                         void *context) {
   static const Compress compress =
       hasInstructions() ? compressWithInstructions : compressPortably;
   computeDigest(compress, data, size, digest, done, context);

@@ -32,7 +32,7 @@ std::string penstock::runtime::encode(const Record &record) {
         .addText(file.name)
         .add(file.samples)
         .addText(file.type)
-        .addText(file.digest);
+        .addText(file.checksum);
   out.add(uint32_t(record.cores.size()));
   for (int32_t core : record.cores)
     out.add(core);
@@ -67,7 +67,7 @@ bool penstock::runtime::decode(std::string_view bytes, Record &record) {
     file.name = in.takeText();
     file.samples = in.take<int64_t>();
     file.type = in.takeText();
-    file.digest = in.takeText();
+    file.checksum = in.takeText();
   }
   record.cores.resize(in.takeCount(4));
   for (int32_t &core : record.cores)
@@ -160,7 +160,7 @@ static Error compareFiles(const std::vector<Record> &records) {
         return userError("%s: '%s' is %s on rank %zu and %s on rank %zu",
                          file.input.c_str(), file.name.c_str(),
                          file.type.c_str(), rank, known.type.c_str(), other);
-      if (known.digest != file.digest)
+      if (known.checksum != file.checksum)
         return userError("%s: '%s' holds other values on rank %zu (host %s) "
                          "than on rank %zu (host %s)",
                          file.input.c_str(), file.name.c_str(), rank,

@@ -17,7 +17,7 @@ namespace penstock::runtime {
 /// A fact that has to be the same in all processes.
 struct Fact {
   enum Kind : uint8_t {
-    Executable, // its digest
+    Executable, // its checksum
     Flag,       // `name` with dashes, and its value
     Property    // of the machine; `name` as in "rank 1 has another NAME"
   };
@@ -31,8 +31,8 @@ struct FileFact {
   std::string input; // in its set, "--labels"
   std::string name;  // without its folder
   int64_t samples = 0;
-  std::string type;   // "float32 (60000, 784)"
-  std::string digest; // of parts of it
+  std::string type;     // "float32 (60000, 784)"
+  std::string checksum; // of parts of it
 };
 
 /// A process's record of itself.

@@ -232,7 +232,7 @@ Record penstock_run::describe(const Error &error) const {
     for (const DataSet::Opened &file : set->listOpened())
       record.files.push_back({file.input,
                               file.path.substr(file.path.rfind('/') + 1),
-                              file.samples, file.type, file.digest});
+                              file.samples, file.type, file.checksum});
   return record;
 }
 

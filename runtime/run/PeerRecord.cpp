@@ -6,7 +6,7 @@
 // In a fixed order, so that records can be compared line by line.
 //===----------------------------------------------------------------------===//
 
-#include "penstock/sha256.h"
+#include "penstock/checksum.h"
 #include "runtime/device/Kinds.h"
 #include "runtime/run/Peers.h"
 
@@ -18,16 +18,7 @@
 
 using namespace penstock::runtime;
 
-static std::string digestText(const char *data, uint64_t size) {
-  uint8_t digest[32];
-  penstock_sha256(data, size, digest);
-  std::string text;
-  for (int i = 0; i < 16; ++i)
-    text += format("%02x", digest[i]);
-  return text;
-}
-
-/// "AMD EPYC 9654", and a digest of what it can do.
+/// "AMD EPYC 9654", and a checksum of what it can do.
 static std::string describeCpu() {
   std::ifstream file("/proc/cpuinfo");
   std::string line, name, features;
@@ -45,7 +36,7 @@ static std::string describeCpu() {
   }
   return format(
       "%s (features %s)", name.c_str(),
-      digestText(features.data(), features.size()).substr(0, 8).c_str());
+      getChecksumText(features.data(), features.size()).substr(0, 8).c_str());
 }
 
 void penstock::runtime::describeMachine(Record &record, bool comparesCpus) {
@@ -53,8 +44,9 @@ void penstock::runtime::describeMachine(Record &record, bool comparesCpus) {
   record.pid = getpid();
   MappedFile executable;
   if (!executable.open("/proc/self/exe", "executable"))
-    record.facts.push_back({Fact::Executable, "",
-                            digestText(executable.data(), executable.size())});
+    record.facts.push_back(
+        {Fact::Executable, "",
+         getChecksumText(executable.data(), executable.size())});
   if (comparesCpus)
     record.facts.push_back({Fact::Property, "CPU", describeCpu()});
   for (const char *name : {"DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"}) {
@@ -74,12 +66,12 @@ void penstock::runtime::describeMachine(Record &record, bool comparesCpus) {
         record.cores.push_back(core);
 }
 
-/// A digest of what is in a file; empty where there is none.
-static std::string digestFile(const std::string &path) {
+/// The checksum of a file; empty where there is none.
+static std::string checksumFile(const std::string &path) {
   MappedFile file;
   if (path.empty() || file.open(path, "digest"))
     return "";
-  return digestText(file.data(), file.size());
+  return getChecksumText(file.data(), file.size());
 }
 
 void penstock::runtime::describeFlags(Record &record, const Options &options) {
@@ -115,7 +107,7 @@ void penstock::runtime::describeFlags(Record &record, const Options &options) {
   add("--resume", given(!options.resume.empty()));
   add("--resume-if-any", given(options.resumeIfAny));
   add("--resume-weights", given(options.resumeWeights));
-  add("--tune", digestFile(options.tune));
+  add("--tune", checksumFile(options.tune));
   add("--on-nan", options.warnsOfNotFinite ? "warn" : "");
   // What all have to do something for.
   add("--verify", given(options.verify));

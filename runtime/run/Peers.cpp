@@ -8,9 +8,9 @@
 
 #include "runtime/run/Peers.h"
 
+#include "penstock/checksum.h"
 #include "penstock/one_line.h"
 #include "penstock/severity.h"
-#include "penstock/sha256.h"
 #include "runtime/device/Kinds.h"
 #include "runtime/job/Bytes.h"
 #include "runtime/job/Plugins.h"
@@ -323,9 +323,7 @@ Error Peers::joinByControl(const LaunchFacts &facts, double seconds) {
   std::string secret = std::string(id ? id : "") + '\n';
   if (program.file_count)
     secret.append(reinterpret_cast<const char *>(program.files[0].digest), 32);
-  uint8_t digest[32];
-  penstock_sha256(secret.data(), secret.size(), digest);
-  std::memcpy(meeting.token.data(), digest, meeting.token.size());
+  meeting.token = getChecksum(secret.data(), secret.size());
   Entrance entrance;
   bool isLocal = facts.localSize == facts.size ||
                  !std::strncmp(address, "127.", 4) ||

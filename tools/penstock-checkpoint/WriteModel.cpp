@@ -173,7 +173,7 @@ Error Writer::open(const std::string &model) {
     if (Error error = addWeight(*weight.tensor, weight.values))
       return error;
   for (size_t i = 0; i < paths.size(); ++i)
-    descriptions.push_back({paths[i].c_str(), files[i].size(), {}});
+    descriptions.push_back({paths[i].c_str(), files[i].size(), {}, {}});
   program.file_count = uint32_t(descriptions.size());
   program.files = descriptions.data();
   program.variable_count = uint32_t(variables.size());

@@ -3,8 +3,8 @@
  * Part of the Penstock project, under the Apache License v2.0 with LLVM
  * Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The compiler records the SHA-256 of the model file, the runtime checks it
- * before it maps weights out of that file. Library: penstock_sha256.
+ * The compiler records the SHA-256 of the model file, and what a run
+ * leaves behind names the model by it. Library: penstock_digests.
  *===-----------------------------------------------------------------------===*/
 
 #ifndef PENSTOCK_SHA256_H
@@ -18,10 +18,11 @@ extern "C" {
 
 void penstock_sha256(const void *data, uint64_t size, uint8_t digest[32]);
 
-/* The same, calling done(context) whenever some megabytes are behind it: who
- * maps a large file can give its pages back. */
+/* The same, calling done(context, end) whenever some megabytes are behind it,
+ * up to byte `end`: who maps a large file can give its pages back. */
 void penstock_sha256_in_parts(const void *data, uint64_t size,
-                              uint8_t digest[32], void (*done)(void *context),
+                              uint8_t digest[32],
+                              void (*done)(void *context, uint64_t end),
                               void *context);
 
 #ifdef __cplusplus

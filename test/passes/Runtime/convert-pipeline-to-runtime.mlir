@@ -171,7 +171,7 @@ module @replay {
 
 // TABLE-DAG: @penstock.placements.w = internal constant [1 x { i32, i64, i64 }] [{ i32, i64, i64 } { i32 1, i64 128, i64 128 }]
 // TABLE-DAG: @replay.penstock.placements.w = internal constant {{.*}} { i32 0, i64 192, i64 0 }
-// TABLE-DAG: @penstock.files = {{.*}} i64 3, [32 x i8] c"\BAx\16\BF\8F\01\CF\EAAA@\DE]\AE\22#\B0\03a\A3\96\17z\9C\B4\10\FFa\F2\00\15\AD" }, { ptr, i64, [32 x i8] } { ptr @{{.*}}, i64 4, [32 x i8] zeroinitializer }]
+// TABLE-DAG: @penstock.files = {{.*}} i64 3, [32 x i8] c"\BAx\16\BF\8F\01\CF\EAAA@\DE]\AE\22#\B0\03a\A3\96\17z\9C\B4\10\FFa\F2\00\15\AD", [16 x i8] c"\06\B0Z\B6s:a\85x\AF_\94\89/9P" }, { ptr, i64, [32 x i8], [16 x i8] } { ptr @{{.*}}, i64 4, [32 x i8] zeroinitializer, [16 x i8] zeroinitializer }]
 // TABLE-DAG: @penstock.devices = {{.*}} { i64 256, i64 64, i32 1, ptr @penstock.string.[[CPU:[0-9]+]], ptr @penstock.string.{{[0-9]+}}, ptr @penstock.string.{{[0-9]+}} }, {{.*}} { i64 512, i64 128, i32 2, ptr @penstock.string.[[CPU]], {{.*}} }]
 // TABLE-DAG: @penstock.variables = {{.*}} { i32 1, i32 2, ptr @penstock.shape.2.3, i64 24 }, i32 0, i32 0, i64 1, ptr null, i32 2, i32 1, i32 1, ptr @penstock.placements.w, i32 0, i32 0, double 1.000000e+00 }]
 // TABLE-DAG: @penstock.channels = {{.*}} { ptr @penstock.string.{{[0-9]+}}, i32 1, ptr @penstock.string.{{[0-9]+}}, {{.*}} { i32 1, i32 2, ptr @penstock.shape.4.2, i64 32 }, i32 -1, i32 0, i32 2, i32 1, i32 1, i32 0, i32 0, i32 -1 }, {{.*}} i32 0, ptr null, {{.*}} i32 0, i32 1, i32 2, i32 1, i32 1, i32 0, i32 0, i32 -1 }]

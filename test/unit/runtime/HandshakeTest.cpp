@@ -87,7 +87,7 @@ TEST_F(HandshakeTest, TakesOtherFactsForAnotherExecutable) {
 }
 
 TEST_F(HandshakeTest, NamesFilesThatDiffer) {
-  records[2].files[0].digest = "e";
+  records[2].files[0].checksum = "e";
   EXPECT_EQ(refuse(), "--data x: 'x.npy' holds other values on rank 2 (host "
                       "node7) than on rank 0 (host node3)");
   records[2].files[0].type = "float64 (60, 4)";

@@ -10,8 +10,10 @@
 #include "LinearProgram.h"
 
 #include "Kernels.h"
+#include "penstock/checksum.h"
 #include "penstock/sha256.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -412,13 +414,15 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   writeModel(folder, weights);
   writeData(folder);
 
-  penstock_file model = {modelPath.c_str(), modelText.size(), {}};
+  penstock_file model = {modelPath.c_str(), modelText.size(), {}, {}};
   penstock_sha256(modelText.data(), modelText.size(), model.digest);
+  std::ranges::copy(runtime::getChecksum(modelText.data(), modelText.size()),
+                    model.checksum);
   files.push_back(model);
   int32_t file = weights == Weights::External;
   if (weights == Weights::External) {
-    files.push_back({weightsPath.c_str(), weightsText.size(), {}});
-    files.push_back({indicesPath.c_str(), indicesText.size(), {}});
+    files.push_back({weightsPath.c_str(), weightsText.size(), {}, {}});
+    files.push_back({indicesPath.c_str(), indicesText.size(), {}, {}});
   }
   variables = {
       onePlace("w1", PENSTOCK_ROLE_PARAMETER, 0, kW1Shape, &kPlaceW1),

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/io/Manifest.h"
-#include "runtime/io/Checksum.h"
+#include "penstock/checksum.h"
 #include "runtime/io/Safetensors.h"
 
 #include <cstdlib>

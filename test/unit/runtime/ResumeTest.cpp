@@ -86,7 +86,7 @@ protected:
   }
 
   std::array<penstock_placement, 32> places = {};
-  penstock_file file = {"m.onnx", 1, {}};
+  penstock_file file = {"m.onnx", 1, {}, {}};
   std::vector<penstock_variable> variables;
   std::vector<uint32_t> parameters;
   penstock_program program = {};

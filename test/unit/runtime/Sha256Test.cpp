@@ -11,6 +11,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 extern "C" void penstock_sha256_portable(const void *data, uint64_t size,
                                          uint8_t digest[32]);
@@ -34,13 +35,16 @@ std::string digestOf(const std::string &text) {
 TEST(Sha256, SaysWhenAPartIsDone) {
   std::string text(33 << 20, 'p');
   uint8_t whole[32], parts[32];
-  int count = 0;
+  std::vector<uint64_t> ends;
   penstock_sha256(text.data(), text.size(), whole);
   penstock_sha256_in_parts(
       text.data(), text.size(), parts,
-      [](void *context) { ++*static_cast<int *>(context); }, &count);
+      [](void *context, uint64_t end) {
+        static_cast<std::vector<uint64_t> *>(context)->push_back(end);
+      },
+      &ends);
   EXPECT_EQ(std::memcmp(whole, parts, sizeof(whole)), 0);
-  EXPECT_EQ(count, 2);
+  EXPECT_EQ(ends, (std::vector<uint64_t>{16 << 20, 32 << 20}));
 }
 
 TEST(Sha256, StandardVectors) {

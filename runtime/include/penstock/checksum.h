@@ -1,4 +1,4 @@
-//===- Checksum.h - XXH3 of 128 bits ----------------------------*- C++ -*-===//
+//===- checksum.h - XXH3 of 128 bits ----------------------------*- C++ -*-===//
 //
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,9 +7,10 @@
 // from changing a file on purpose.
 //===----------------------------------------------------------------------===//
 
-#ifndef PENSTOCK_RUNTIME_IO_CHECKSUM_H
-#define PENSTOCK_RUNTIME_IO_CHECKSUM_H
+#ifndef PENSTOCK_CHECKSUM_H
+#define PENSTOCK_CHECKSUM_H
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,9 +19,13 @@ namespace penstock::runtime {
 
 class Checksum {
 public:
+  /// In the order in which they are printed.
+  using Bytes = std::array<uint8_t, 16>;
+
   Checksum();
   ~Checksum();
   void add(const void *data, uint64_t size);
+  Bytes getBytes() const;
   /// 32 hexadecimal digits, as `xxhsum -H2` prints them.
   std::string getText() const;
 
@@ -29,8 +34,9 @@ private:
   std::unique_ptr<State> state;
 };
 
-std::string checksumOf(const void *data, uint64_t size);
+Checksum::Bytes getChecksum(const void *data, uint64_t size);
+std::string getChecksumText(const void *data, uint64_t size);
 
 } // namespace penstock::runtime
 
-#endif // PENSTOCK_RUNTIME_IO_CHECKSUM_H
+#endif // PENSTOCK_CHECKSUM_H
