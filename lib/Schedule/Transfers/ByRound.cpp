@@ -14,7 +14,7 @@
 // agree on the sequence by time, so that nothing waits in a circle.
 //===----------------------------------------------------------------------===//
 
-#include "lib/Schedule/Transfers/ByRound.h"
+#include "lib/Schedule/Transfers/Parts.h"
 
 #include "lib/Schedule/ModuloSchedule.h"
 #include "lib/Schedule/Tables.h"

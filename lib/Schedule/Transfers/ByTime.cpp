@@ -9,7 +9,7 @@
 // circle. What recurs in the result is written as loops again.
 //===----------------------------------------------------------------------===//
 
-#include "lib/Schedule/Transfers/ByTime.h"
+#include "lib/Schedule/Transfers/Parts.h"
 
 #include "lib/Schedule/Compress.h"
 #include "lib/Schedule/Dataflow.h"

@@ -6,7 +6,7 @@
 // These stand in the loop over updates, outside of those over microbatches.
 //===----------------------------------------------------------------------===//
 
-#include "lib/Schedule/Transfers/PerUpdate.h"
+#include "lib/Schedule/Transfers/Parts.h"
 
 #include "penstock/Schedule/Transfers.h"
 

@@ -19,9 +19,7 @@
 
 #include "lib/Schedule/ModuloSchedule.h"
 #include "lib/Schedule/Tables.h"
-#include "lib/Schedule/Transfers/ByRound.h"
-#include "lib/Schedule/Transfers/ByTime.h"
-#include "lib/Schedule/Transfers/PerUpdate.h"
+#include "lib/Schedule/Transfers/Parts.h"
 
 #include "llvm/ADT/STLExtras.h"
 
