@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "penstock/Support/CommandLine.h"
-#include "FlagTexts.h"
+#include "penstock/flag_texts.h"
 #include "penstock/nearest.h"
 #include "penstock/one_line.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/WithColor.h"
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 using namespace llvm;
+using namespace penstock;
 
 namespace {
 
@@ -75,6 +77,66 @@ raw_ostream &penstock::beginMessage(raw_ostream &stream, const Twine &place,
                                     Severity severity) {
   bool isColored = stream.has_colors() && wantsColors(STDERR_FILENO);
   return stream << place << ": " << getSeverityText(severity, isColored);
+}
+
+static FlagText describe(StringRef name, const cl::Option &option) {
+  FlagText flag;
+  flag.name = name;
+  flag.help = option.HelpStr;
+  if (option.getValueExpectedFlag() == cl::ValueRequired)
+    flag.value = option.ValueStr.empty() ? "string" : option.ValueStr.str();
+  flag.isFile = option.ValueStr == "file";
+  return flag;
+}
+
+/// Returns the flags in their groups, by name; first the groups of the tool, in
+/// its order. Help, manual pages and completions are made of them, so that none
+/// of these can lack one.
+static FlagPage collectFlags(const ToolText &tool) {
+  FlagPage page = {tool.name.str(),
+                   PENSTOCK_VERSION,
+                   tool.overview.rtrim().str(),
+                   tool.usage.str(),
+                   "0: done. 1: a mistake in the command, the model or the "
+                   "data. 2: a defect of\n"
+                   "Penstock. 3: does not fit into the memory of a device.",
+                   {}};
+  std::vector<FlagGroup> &groups = page.groups;
+  auto findGroup = [&](StringRef name) -> FlagGroup & {
+    for (FlagGroup &group : groups)
+      if (group.name == name)
+        return group;
+    groups.push_back({name.str(), {}});
+    return groups.back();
+  };
+  for (const cl::OptionCategory *group : tool.groups)
+    findGroup(group->getName());
+  std::vector<std::pair<StringRef, const cl::Option *>> options;
+  for (const auto &entry : cl::getRegisteredOptions())
+    if (entry.second->getOptionHiddenFlag() == cl::NotHidden &&
+        entry.second->Categories.front() != &cl::getGeneralCategory())
+      options.emplace_back(entry.first, entry.second);
+  llvm::sort(options, llvm::less_first());
+  for (auto [name, option] : options) {
+    const cl::OptionCategory *category = option->Categories.front();
+    // LLVM's own are said at the end.
+    if (category->getName() != "Generic Options")
+      findGroup(category->getName()).flags.push_back(describe(name, *option));
+  }
+  llvm::erase_if(groups,
+                 [](const FlagGroup &group) { return group.flags.empty(); });
+  groups.push_back(getHelpFlags());
+  return page;
+}
+
+/// Returns the columns at which --help is wrapped: those of a terminal, within
+/// reason; else none, for a program that reads it.
+static size_t getHelpWidth() {
+  constexpr size_t kWidest = 100, kNarrowest = 60;
+  if (!sys::Process::StandardOutIsDisplayed())
+    return std::string::npos;
+  size_t columns = sys::Process::StandardOutColumns();
+  return std::clamp(columns ? columns : kWidest, kNarrowest, kWidest);
 }
 
 /// LLVM suggests a flag however far it is, on a line of its own.
