@@ -9,15 +9,16 @@
 
 #include "CompiledPlan.h"
 
-#include "ProgramFlags.h"
 #include "penstock/Driver/CompiledMemory.h"
 #include "penstock/Support/CommandLine.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace llvm;
 using namespace penstock;
@@ -89,6 +90,46 @@ static std::optional<Plan> propose(const std::vector<PlanState> &states,
     return isAllowed({first, last + 1, replicas, after});
   };
   return planPipeDream(states, options);
+}
+
+/// The flags of penstockc that make a plan's program, and the model, but not
+/// -o. Nothing where --split-at cannot name a cut.
+static std::vector<std::string> getFlags(const CompileOptions &program,
+                                         const StagePlan &plan,
+                                         const LayerGraph &graph) {
+  std::vector<std::string> flags{program.input};
+  auto add = [&](StringRef name, const Twine &value) {
+    flags.push_back(("--" + name + "=" + value).str());
+  };
+  for (const auto &[name, size] : program.dims)
+    add("dim", name + "=" + Twine(size));
+  if (program.microbatchSize)
+    add("microbatch-size", Twine(*program.microbatchSize));
+  add("microbatches", Twine(program.microbatches));
+  add("loss", program.loss);
+  add("optimizer", program.optimizer.getText());
+  add("method", program.method.getText());
+  if (program.recompute != "none")
+    add("recompute", program.recompute);
+  // Weights in the library's order are what a device has room for besides.
+  add("prepack", "none");
+  std::vector<std::string> cuts;
+  for (int64_t cut : plan.cuts) {
+    cuts.push_back(graph.layers[cut - 1].name);
+    if (StringRef(cuts.back()).contains(','))
+      return {};
+  }
+  if (cuts.empty())
+    add("stages", "1");
+  else
+    add("split-at", join(cuts, ","));
+  add("devices", Twine(std::accumulate(plan.replicas.begin(),
+                                       plan.replicas.end(), int64_t(0))));
+  add("replicas",
+      join(map_range(plan.replicas,
+                     [](int64_t width) { return std::to_string(width); }),
+           ","));
+  return flags;
 }
 
 std::optional<CompiledPlan>
