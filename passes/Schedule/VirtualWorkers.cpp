@@ -25,6 +25,7 @@
 #include "dialects/Pipeline/Signatures.h"
 #include "penstock/Methods/Method.h"
 #include "penstock/Optimizers/UpdateFunction.h"
+#include "penstock/Support/Structured.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/ADT/MapVector.h"
@@ -536,18 +537,12 @@ func::FuncOp VirtualWorkersPass::getPushFunction(const Weight &weight) {
   func::FuncOp function =
       getFunction(name, builder.getFunctionType({type, type}, {type}));
   builder.setInsertionPointToEnd(&function.front());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  auto generic = linalg::GenericOp::create(
-      builder, loc, TypeRange(type), function.getArguments(),
-      ValueRange{tensor::EmptyOp::create(builder, loc, type, ValueRange())},
-      SmallVector<AffineMap>(3, identity),
-      SmallVector<utils::IteratorType>(type.getRank(),
-                                       utils::IteratorType::parallel),
-      [&](OpBuilder &body, Location loc, ValueRange elements) {
-        Arithmetic f{body, loc, type.getElementType()};
-        linalg::YieldOp::create(body, loc, f.sub(elements[0], elements[1]));
-      });
-  func::ReturnOp::create(builder, loc, generic.getResults());
+  Value moved = Structured(builder, loc)
+                    .elementwise(type, function.getArguments(),
+                                 [](Scalars &s, ValueRange elements) {
+                                   return s.sub(elements[0], elements[1]);
+                                 });
+  func::ReturnOp::create(builder, loc, moved);
   auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
   setSignature(
       function,
@@ -581,21 +576,17 @@ func::FuncOp VirtualWorkersPass::getFoldFunction(const Weight &weight,
       getFunction(name, builder.getFunctionType(arguments, made));
   function.setArgAttr(inputs, kIntoAttr, builder.getI64IntegerAttr(1));
   builder.setInsertionPointToEnd(&function.front());
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  Structured s(builder, loc);
   ValueRange values = function.getArguments();
-  SmallVector<Value> into{
-      tensor::EmptyOp::create(builder, loc, type, ValueRange()),
-      values[inputs]};
+  SmallVector<Value> into{s.empty(type), values[inputs]};
   if (weight.master)
-    into.push_back(tensor::EmptyOp::create(
-        builder, loc, rounded.getTensorType(), ValueRange()));
-  auto generic = linalg::GenericOp::create(
-      builder, loc, made, values.take_front(inputs), into,
-      SmallVector<AffineMap>(inputs + into.size(), identity),
-      SmallVector<utils::IteratorType>(type.getRank(),
-                                       utils::IteratorType::parallel),
-      [&](OpBuilder &body, Location loc, ValueRange elements) {
-        Arithmetic f{body, loc, type.getElementType()};
+    into.push_back(s.empty(rounded.getTensorType()));
+  SmallVector<Value> folded = s.generics(
+      values.take_front(inputs), into,
+      SmallVector<AffineMap>(inputs + into.size(), s.identity(type.getRank())),
+      Structured::parallel(type.getRank()),
+      [&](Scalars &s, ValueRange elements) {
+        Arithmetic f{s, type.getElementType()};
         Value global = elements[inputs + 1];
         for (Value wave : elements.take_front(waves.workers))
           global = f.add(global, wave);
@@ -608,11 +599,11 @@ func::FuncOp VirtualWorkersPass::getFoldFunction(const Weight &weight,
         SmallVector<Value> results{next, global};
         if (weight.master)
           results.push_back(
-              Arithmetic{body, loc, rounded.getTensorType().getElementType()}
-                  .from(next));
-        linalg::YieldOp::create(body, loc, results);
+              Arithmetic{s, rounded.getTensorType().getElementType()}.from(
+                  next));
+        return results;
       });
-  func::ReturnOp::create(builder, loc, generic.getResults());
+  func::ReturnOp::create(builder, loc, folded);
   auto term = [&](Role role) { return RoleAttr::get(&getContext(), role); };
   SmallVector<Attribute> terms(inputs + 1, term(Role::Compensation));
   if (later)
@@ -638,18 +629,15 @@ func::FuncOp VirtualWorkersPass::getAverageFunction(const Weight &weight) {
       getFunction(name, builder.getFunctionType({type, type}, {type}));
   function.setArgAttr(0, kIntoAttr, builder.getI64IntegerAttr(0));
   builder.setInsertionPointToEnd(&function.front());
-  ValueRange values = function.getArguments();
-  auto generic = linalg::GenericOp::create(
-      builder, loc, TypeRange(type), values.drop_front(), values.take_front(),
-      SmallVector<AffineMap>(2, builder.getMultiDimIdentityMap(type.getRank())),
-      SmallVector<utils::IteratorType>(type.getRank(),
-                                       utils::IteratorType::parallel),
-      [&](OpBuilder &body, Location loc, ValueRange elements) {
-        Arithmetic f{body, loc, type.getElementType()};
-        linalg::YieldOp::create(
-            body, loc, f.lerp(elements[1], elements[0], 1 - averageDecay));
-      });
-  func::ReturnOp::create(builder, loc, generic.getResults());
+  Structured s(builder, loc);
+  Value moved = s.generic(function.getArgument(1), function.getArgument(0),
+                          SmallVector<AffineMap>(2, s.identity(type.getRank())),
+                          Structured::parallel(type.getRank()),
+                          [&](Scalars &s, ValueRange elements) {
+                            return Arithmetic{s, type.getElementType()}.lerp(
+                                elements[1], elements[0], 1 - averageDecay);
+                          });
+  func::ReturnOp::create(builder, loc, moved);
   SmallVector<Attribute> terms(
       2, RoleAttr::get(&getContext(), Role::Compensation));
   setSignature(function, terms, ArrayRef(terms).drop_front());
