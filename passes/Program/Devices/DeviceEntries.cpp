@@ -295,9 +295,7 @@ LogicalResult DeviceBuilder::emitRun(RunOp run, Value local) {
       if (failed(buffer))
         return failure();
       if (!value.getDefiningOp<TakeOp>() &&
-          overwritten
-              .insert({buffer->symbol, 2 * buffer->field + buffer->staging})
-              .second)
+          overwritten.insert(buffer->getRing()).second)
         awaitSends(*buffer, local);
     }
   }

@@ -255,7 +255,7 @@ FailureOr<Buffer> Storage::getSendBuffer(ChannelOp channel) const {
 SmallVector<ChannelOp> Storage::getSends(const Buffer &buffer) const {
   SmallVector<ChannelOp> channels;
   for (auto &[channel, from] : sendBuffers)
-    if (from.isSameRing(buffer))
+    if (from.getRing() == buffer.getRing())
       channels.push_back(cast<ChannelOp>(channel));
   return channels;
 }

@@ -29,9 +29,9 @@ struct Buffer {
   bool isVariable() const {
     return symbol && llvm::isa<pipeline::VariableOp>(symbol);
   }
-  bool isSameRing(const Buffer &other) const {
-    return symbol == other.symbol && field == other.field &&
-           staging == other.staging;
+  /// Returns what tells its ring from others.
+  std::pair<mlir::Operation *, int64_t> getRing() const {
+    return {symbol, 2 * field + staging};
   }
 };
 
