@@ -45,7 +45,9 @@ std::string penstock::listDeviceModels() {
   return text;
 }
 
-std::optional<double> penstock::parseRate(StringRef text) {
+/// Reads "67TFLOPS", "3.35TB/s" or "1e9": a number of at least 1 with a
+/// decimal prefix or, of bytes, a binary one, and a unit that may be left out.
+static std::optional<double> parseRate(StringRef text) {
   static constexpr std::pair<StringLiteral, double> kPrefixes[] = {
       {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
       {"K", 1e3},     {"k", 1e3},     {"M", 1e6},     {"G", 1e9},
@@ -67,7 +69,8 @@ std::optional<double> penstock::parseRate(StringRef text) {
   return number * factor;
 }
 
-std::optional<double> penstock::parseSeconds(StringRef text) {
+/// Reads "5us", "0.2ms" or "5e-6", which are seconds.
+static std::optional<double> parseSeconds(StringRef text) {
   static constexpr std::pair<StringLiteral, double> kUnits[] = {
       {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
   text = text.trim();
@@ -151,8 +154,9 @@ static std::optional<DeviceModel> readModel(StringRef path,
   return model;
 }
 
-std::optional<DeviceModel> penstock::findDeviceModel(StringRef name,
-                                                     std::string &error) {
+/// A known model, or the one that a JSON file describes.
+static std::optional<DeviceModel> findDeviceModel(StringRef name,
+                                                  std::string &error) {
   for (const KnownModel &known : kModels)
     if (name == known.name)
       return known.model;
@@ -228,4 +232,40 @@ std::optional<DeviceModels> penstock::findDeviceModels(StringRef text,
   if (!differ)
     result.speeds.clear();
   return result;
+}
+
+std::optional<DeviceModel>
+penstock::readDeviceModel(const DeviceModelFlags &flags, std::string &error) {
+  auto fail = [&](const cl::opt<std::string> &flag, const Twine &reason) {
+    error = ("--" + flag.ArgStr + "=" + flag.getValue() + ": " + reason).str();
+    return std::nullopt;
+  };
+  DeviceModel model;
+  if (!flags.model.empty()) {
+    std::optional<DeviceModels> found = findDeviceModels(flags.model, error);
+    if (!found)
+      return fail(flags.model, error);
+    model = found->model;
+  }
+  const std::pair<const cl::opt<std::string> *, double *> rates[] = {
+      {&flags.flops, &model.rates.flopsPerSecond},
+      {&flags.memoryBandwidth, &model.rates.bytesPerSecond},
+      {&flags.link, &model.linkBytesPerSecond}};
+  for (auto [flag, rate] : rates) {
+    if (flag->empty())
+      continue;
+    std::optional<double> value = parseRate(*flag);
+    if (!value)
+      return fail(*flag,
+                  "a number of at least 1 is needed, with a unit if wanted: "
+                  "67TFLOPS, 3.35TB/s, 8MiB/s");
+    *rate = *value;
+  }
+  if (!flags.latency.empty()) {
+    std::optional<double> seconds = parseSeconds(flags.latency);
+    if (!seconds)
+      return fail(flags.latency, "a time is needed, such as 5us");
+    model.latencySeconds = *seconds;
+  }
+  return model;
 }

@@ -165,6 +165,29 @@ bool OptionChecker::checkPlan() {
   return true;
 }
 
+/// A model of a device stands for all of its numbers; flags say one by one what
+/// differs.
+bool OptionChecker::checkDeviceModel() {
+  DeviceModelFlags said = {flags.deviceModel, flags.flops,
+                           flags.memoryBandwidth, flags.link, flags.latency};
+  std::string error;
+  std::optional<DeviceModel> model = readDeviceModel(said, error);
+  if (!model)
+    return fail(error);
+  if (said.areEmpty())
+    return true;
+  if (options.profile)
+    return fail("--profile measures this machine; leave it out, or "
+                "--device-model, --flops, --memory-bandwidth, --link and "
+                "--latency");
+  options.deviceRates = model->rates;
+  options.deviceRates->linkBytesPerSecond = model->linkBytesPerSecond;
+  options.deviceRates->latencySeconds = model->latencySeconds;
+  if (model->memoryBytes > 0 && !options.deviceMemory)
+    options.deviceMemory = static_cast<int64_t>(model->memoryBytes);
+  return true;
+}
+
 /// Models of devices say how many there are, and how fast each is.
 bool OptionChecker::checkDeviceGroups(bool saysStages) {
   std::string error, flag = "--device-model=" + flags.deviceModel;

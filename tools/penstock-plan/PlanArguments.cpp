@@ -364,39 +364,17 @@ static bool checkSpeeds(PlanArguments &arguments) {
   return true;
 }
 
-static bool checkRate(const cl::opt<std::string> &flag, double &rate) {
-  if (!flag.getNumOccurrences())
-    return true;
-  std::optional<double> value = parseRate(flag);
-  if (!value)
-    return fail("--" + flag.ArgStr + "=" + flag.getValue() +
-                ": a number of at least 1 is needed, with a unit if wanted: "
-                "67TFLOPS, 3.35TB/s, 8MiB/s");
-  rate = *value;
-  return true;
-}
-
 /// Devices that are described rather than measured.
 static bool checkDeviceModel(PlanArguments &arguments) {
-  DeviceModel model;
-  bool hasRates = flops.getNumOccurrences() ||
-                  memoryBandwidth.getNumOccurrences() ||
-                  deviceModel.getNumOccurrences();
-  if (deviceModel.getNumOccurrences()) {
-    std::string error;
-    std::optional<DeviceModels> found = findDeviceModels(deviceModel, error);
-    if (!found)
-      return fail("--device-model=" + deviceModel + ": " + error);
-    model = found->model;
-  }
-  if (latency.getNumOccurrences()) {
-    std::optional<double> seconds = parseSeconds(latency);
-    if (!seconds)
-      return fail("--latency=" + latency + ": a time is needed, such as 5us");
-    model.latencySeconds = *seconds;
-  }
-  arguments.pipeDream.latencySeconds = model.latencySeconds;
-  arguments.unequal.latencySeconds = model.latencySeconds;
+  std::string error;
+  std::optional<DeviceModel> model = readDeviceModel(
+      {deviceModel, flops, memoryBandwidth, linkRate, latency}, error);
+  if (!model)
+    return fail(error);
+  arguments.pipeDream.latencySeconds = model->latencySeconds;
+  arguments.unequal.latencySeconds = model->latencySeconds;
+  bool hasRates =
+      !deviceModel.empty() || !flops.empty() || !memoryBandwidth.empty();
   if (hasRates && !arguments.isModel)
     return fail("--device-model, --flops, --memory-bandwidth: " + input +
                 " is a profile, whose times are of the device that it was "
@@ -404,25 +382,21 @@ static bool checkDeviceModel(PlanArguments &arguments) {
   if (hasRates && profile)
     return fail("--profile measures this machine; leave it out, or "
                 "--device-model, --flops and --memory-bandwidth");
-  if (!checkRate(flops, model.rates.flopsPerSecond) ||
-      !checkRate(memoryBandwidth, model.rates.bytesPerSecond) ||
-      !checkRate(linkRate, model.linkBytesPerSecond))
-    return false;
-  if (linkRate.getNumOccurrences() && bandwidth.getNumOccurrences())
+  if (!linkRate.empty() && !bandwidth.empty())
     return fail("--link=" + linkRate +
                 ": --bandwidth says the same by levels; "
                 "leave one of them out");
   if (hasRates)
-    arguments.rates = model.rates;
-  if (model.linkBytesPerSecond != 0 && bandwidth.empty()) {
+    arguments.rates = model->rates;
+  if (model->linkBytesPerSecond != 0 && bandwidth.empty()) {
     std::vector<double> &levels = arguments.pipeDream.bandwidths;
-    levels.assign(levels.size(), model.linkBytesPerSecond);
-    arguments.unequal.bandwidthInside = model.linkBytesPerSecond;
-    arguments.unequal.bandwidthBetween = model.linkBytesPerSecond;
+    levels.assign(levels.size(), model->linkBytesPerSecond);
+    arguments.unequal.bandwidthInside = model->linkBytesPerSecond;
+    arguments.unequal.bandwidthBetween = model->linkBytesPerSecond;
   }
-  if (model.memoryBytes != 0 && deviceMemory.empty()) {
-    arguments.pipeDream.memory.limit = model.memoryBytes;
-    arguments.deviceMemory = formatv("{0:F0}GB", model.memoryBytes / 1e9);
+  if (model->memoryBytes != 0 && deviceMemory.empty()) {
+    arguments.pipeDream.memory.limit = model->memoryBytes;
+    arguments.deviceMemory = formatv("{0:F0}GB", model->memoryBytes / 1e9);
   }
   return true;
 }
@@ -491,7 +465,9 @@ std::optional<PlanArguments> penstock::parseArguments(int argc,
     return std::nullopt;
   }
   if (!checkNotEmpty("penstock-plan",
-                     {&bandwidth, &deviceMemory, &loss, &deviceSpeeds},
+                     {&bandwidth, &deviceMemory, &loss, &deviceSpeeds,
+                      &deviceModel, &flops, &memoryBandwidth, &linkRate,
+                      &latency},
                      errs()) ||
       !checkSpeeds(arguments) ||
       (arguments.kinds.empty() && !checkDevices(arguments)) ||

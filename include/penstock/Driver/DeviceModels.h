@@ -13,6 +13,7 @@
 #include "penstock/Cost/AnalyticCost.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/CommandLine.h"
 
 #include <optional>
 #include <string>
@@ -28,11 +29,6 @@ struct DeviceModel {
 
 /// Names of the models that are known, as "a100-80g, h100".
 std::string listDeviceModels();
-
-/// A known model, or the one that a JSON file describes. Where there is none,
-/// `error` says why.
-std::optional<DeviceModel> findDeviceModel(llvm::StringRef name,
-                                           std::string &error);
 
 /// Devices of one kind, or of several.
 struct DeviceModels {
@@ -50,12 +46,21 @@ struct DeviceModels {
 std::optional<DeviceModels> findDeviceModels(llvm::StringRef text,
                                              std::string &error);
 
-/// Reads "67TFLOPS", "3.35TB/s" or "1e9": a number of at least 1 with a
-/// decimal prefix or, of bytes, a binary one, and a unit that may be left out.
-std::optional<double> parseRate(llvm::StringRef text);
+/// The flags that describe devices, of several tools.
+struct DeviceModelFlags {
+  const llvm::cl::opt<std::string> &model, &flops, &memoryBandwidth, &link,
+      &latency;
 
-/// Reads "5us", "0.2ms" or "5e-6", which are seconds.
-std::optional<double> parseSeconds(llvm::StringRef text);
+  bool areEmpty() const {
+    return model.empty() && flops.empty() && memoryBandwidth.empty() &&
+           link.empty() && latency.empty();
+  }
+};
+
+/// Reads the model, and what flags say of it one by one. Where one of them is
+/// wrong, `error` says so.
+std::optional<DeviceModel> readDeviceModel(const DeviceModelFlags &flags,
+                                           std::string &error);
 
 } // namespace penstock
 
