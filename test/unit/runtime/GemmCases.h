@@ -10,6 +10,7 @@
 #ifndef PENSTOCK_TEST_UNIT_RUNTIME_GEMMCASES_H
 #define PENSTOCK_TEST_UNIT_RUNTIME_GEMMCASES_H
 
+#include "Session.h"
 #include "penstock/abi.h"
 
 #include <algorithm>
@@ -85,17 +86,8 @@ struct Program {
   penstock_device_function functions[1] = {runGemms};
   penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0.0, functions};
   std::vector<penstock_gemm_descriptor> gemms;
-  penstock_program program = {};
+  penstock_program program = makeProgram(device, schedule);
 
-  Program() {
-    program.abi_version = PENSTOCK_ABI_VERSION;
-    program.stage_count = 1;
-    program.microbatch_size = 1;
-    program.device_count = 1;
-    program.devices = &device;
-    program.schedule_count = 1;
-    program.schedules = &schedule;
-  }
   /// Empty when it went well.
   std::string run(int expectedCode = 0) {
     gemms.clear();
@@ -103,8 +95,7 @@ struct Program {
       gemms.push_back(each.gemm);
       gemms.back().scratch = {device.arena_bytes, scratchOffsets};
     }
-    program.gemms = gemms.data();
-    program.gemm_count = uint32_t(gemms.size());
+    set(program.gemm_count, program.gemms, gemms);
     penstock_run *run = nullptr;
     int code = penstock_open(&program, nullptr, &run);
     if (!code)

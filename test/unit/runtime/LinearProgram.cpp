@@ -10,6 +10,7 @@
 #include "LinearProgram.h"
 
 #include "Kernels.h"
+#include "Session.h"
 #include "penstock/checksum.h"
 #include "penstock/sha256.h"
 
@@ -460,29 +461,18 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
              {kArena, 64, 1, placement.second, "any", "+sse2"}};
   replayDevices = {{2 * kArena, 64, 1, placement.alone, "any", "+sse2"}};
 
-  replay = {};
-  replay.abi_version = PENSTOCK_ABI_VERSION;
+  replay = makeProgram(replayDevices, kReplaySchedules);
   replay.stage_count = 2;
   replay.microbatch_size = kB;
   replay.method = "sync";
   replay.schedule = "replay";
   replay.plan = "{}";
-  replay.file_count = uint32_t(files.size());
-  replay.files = files.data();
-  replay.device_count = 1;
-  replay.devices = replayDevices.data();
-  replay.variable_count = uint32_t(replayVariables.size());
-  replay.variables = replayVariables.data();
-  replay.channel_count = uint32_t(replayChannels.size());
-  replay.channels = replayChannels.data();
-  replay.task_count = 8;
-  replay.tasks = kTasks;
-  replay.hyperparameter_count = 2;
-  replay.hyperparameters = kKnobs;
-  replay.schedule_count = 1;
-  replay.schedules = kReplaySchedules;
-  replay.action_count = std::size(kActions);
-  replay.actions = kActions;
+  set(replay.file_count, replay.files, files);
+  set(replay.variable_count, replay.variables, replayVariables);
+  set(replay.channel_count, replay.channels, replayChannels);
+  set(replay.task_count, replay.tasks, kTasks);
+  set(replay.hyperparameter_count, replay.hyperparameters, kKnobs);
+  set(replay.action_count, replay.actions, kActions);
   Math::addTo(replay);
 
   program = replay;
@@ -491,13 +481,10 @@ LinearProgram::LinearProgram(const std::string &folder, Weights weights) {
   program.precision = PENSTOCK_F32;
   program.replicas = kReplicas;
   program.plan = "{\"model\": \"linear\"}";
-  program.device_count = 2;
-  program.devices = devices.data();
-  program.variables = variables.data();
-  program.channel_count = uint32_t(channels.size());
-  program.channels = channels.data();
-  program.schedule_count = 2;
-  program.schedules = kSchedules;
+  set(program.device_count, program.devices, devices);
+  set(program.variable_count, program.variables, variables);
+  set(program.channel_count, program.channels, channels);
+  set(program.schedule_count, program.schedules, kSchedules);
   program.replay = &replay;
 }
 

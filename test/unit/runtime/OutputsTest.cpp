@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
+#include "Session.h"
 #include "TestFiles.h"
 
 #include <cstring>
@@ -53,18 +54,10 @@ TEST(Outputs, HoldEveryMicrobatch) {
   penstock_task task = {"s.F", 'F', 0, 0};
   penstock_device_function functions[] = {infer};
   penstock_schedule schedule = {PENSTOCK_SCHEDULE_INFER, 1, 0, functions};
-  penstock_program program = {};
-  program.abi_version = PENSTOCK_ABI_VERSION;
-  program.stage_count = 1;
+  penstock_program program = makeProgram(device, schedule);
   program.microbatch_size = kBatch;
-  program.device_count = 1;
-  program.devices = &device;
-  program.channel_count = 2;
-  program.channels = channels;
-  program.task_count = 1;
-  program.tasks = &task;
-  program.schedule_count = 1;
-  program.schedules = &schedule;
+  set(program.channel_count, program.channels, channels);
+  set(program.task_count, program.tasks, task);
   Math::addTo(program);
 
   ScratchFolder folder;

@@ -7,6 +7,7 @@
 // schedule, and an evaluation whose microbatches have unequal label counts.
 //===----------------------------------------------------------------------===//
 
+#include "Session.h"
 #include "TestFiles.h"
 #include "penstock/abi.h"
 
@@ -72,21 +73,12 @@ struct Program {
       {PENSTOCK_SCHEDULE_TRAIN, kM, 0, trains},
       {PENSTOCK_SCHEDULE_EVALUATE, 1, 0, evaluates}};
   penstock_hyperparameter_descriptor knob = {"lr", 3};
-  penstock_program program = {};
+  penstock_program program = makeProgram(device, schedules);
 
   Program() {
-    program.abi_version = PENSTOCK_ABI_VERSION;
-    program.stage_count = 1;
-    program.microbatch_size = 1;
-    program.device_count = 1;
-    program.devices = &device;
-    program.channel_count = 4;
-    program.channels = channels;
-    program.hyperparameter_count = 1;
-    program.hyperparameters = &knob;
+    set(program.channel_count, program.channels, channels);
+    set(program.hyperparameter_count, program.hyperparameters, knob);
     program.rate = rateOf;
-    program.schedule_count = 2;
-    program.schedules = schedules;
   }
 };
 

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
+#include "Session.h"
 #include "TestFiles.h"
 #include "penstock/abi.h"
 
@@ -82,16 +83,9 @@ TEST(Source, LargeMessagesArriveWholeAndInOrder) {
       {kSlots * kBytes + 64, 64, 1, placement.second, "any", ""}};
   penstock_device_function functions[] = {train<0>, train<1>};
   penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0, functions};
-  penstock_program program = {};
-  program.abi_version = PENSTOCK_ABI_VERSION;
-  program.stage_count = 2;
+  penstock_program program = makeProgram(devices, schedule);
   program.microbatch_size = kB;
-  program.device_count = 2;
-  program.devices = devices;
-  program.channel_count = 4;
-  program.channels = channels;
-  program.schedule_count = 1;
-  program.schedules = &schedule;
+  set(program.channel_count, program.channels, channels);
   Math::addTo(program);
 
   std::string data = "x=" + (folder / "x.npy"), log = folder / "log.jsonl";

@@ -10,6 +10,7 @@
 #include "penstock/abi.h"
 
 #include "EmulatedCode.h"
+#include "test/unit/runtime/Session.h"
 
 #include <gtest/gtest.h>
 
@@ -40,18 +41,9 @@ TEST(Failure, NamesTheKernelAndTheTask) {
   const penstock_task task = {"s0.U", 'U', 0, 0};
   const penstock_device_function functions[] = {trainDevice};
   const penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0, functions};
-  penstock_program program = {};
-  program.abi_version = PENSTOCK_ABI_VERSION;
-  program.stage_count = 1;
-  program.microbatch_size = 1;
-  program.device_count = 1;
-  program.devices = &device;
-  program.task_count = 1;
-  program.tasks = &task;
-  program.schedule_count = 1;
-  program.schedules = &schedule;
-  program.kernel_count = 1;
-  program.kernels = &kernel;
+  penstock_program program = penstock::test::makeProgram(device, schedule);
+  penstock::test::set(program.task_count, program.tasks, task);
+  penstock::test::set(program.kernel_count, program.kernels, kernel);
   program.code = &deviceCode;
   auto train = [&] {
     const penstock_option options[] = {{nullptr, nullptr}};

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
+#include "Session.h"
 #include "TestFiles.h"
 
 #include "runtime/device/cuda/Libraries.h"
@@ -153,20 +154,10 @@ bool areRight(const char *const (&kinds)[kDevices], int gpus, uint64_t order,
   }
   penstock_device_function functions[] = {train, train, train};
   penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0, functions};
-  penstock_program program = {};
-  program.abi_version = PENSTOCK_ABI_VERSION;
-  program.stage_count = kDevices;
-  program.microbatch_size = 1;
-  program.device_count = kDevices;
-  program.devices = devices;
-  program.channel_count = 1;
-  program.channels = &loss;
-  program.task_count = kDevices;
-  program.tasks = tasks;
-  program.schedule_count = 1;
-  program.schedules = &schedule;
-  program.group_count = 1;
-  program.groups = &group;
+  penstock_program program = makeProgram(devices, schedule);
+  set(program.channel_count, program.channels, loss);
+  set(program.task_count, program.tasks, tasks);
+  set(program.group_count, program.groups, group);
   Math::addTo(program);
 
   ScratchFolder folder;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
+#include "Session.h"
 #include "TestFiles.h"
 
 #include "runtime/device/emulated/Driver.h"
@@ -97,18 +98,9 @@ TEST(Trace, HasTheTimesOfTheGpu) {
   penstock_task tasks[] = {{"s0.F", 'F', 0, 0}, {"s1.B", 'B', 1, 1}};
   penstock_device_function functions[] = {trainFirst, trainSecond};
   penstock_schedule schedule = {PENSTOCK_SCHEDULE_TRAIN, 1, 0, functions};
-  penstock_program program = {};
-  program.abi_version = PENSTOCK_ABI_VERSION;
-  program.stage_count = 2;
-  program.microbatch_size = 1;
-  program.device_count = 2;
-  program.devices = devices;
-  program.channel_count = 2;
-  program.channels = channels;
-  program.task_count = 2;
-  program.tasks = tasks;
-  program.schedule_count = 1;
-  program.schedules = &schedule;
+  penstock_program program = makeProgram(devices, schedule);
+  set(program.channel_count, program.channels, channels);
+  set(program.task_count, program.tasks, tasks);
   Math::addTo(program);
 
   ScratchFolder folder;
