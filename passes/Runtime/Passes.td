@@ -41,4 +41,28 @@ def ConvertPipelineToRuntime
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipelinePassAddresses
+    : Pass<"pipeline-pass-addresses", "::mlir::ModuleOp"> {
+  let summary = "Passes buffers as addresses";
+  let description = [{
+    Functions and their calls take `!llvm.ptr` in place of buffers whose shape
+    says where their elements are. Only a function that reads a buffer itself
+    makes a descriptor of its address, so that one that only calls, as a stage
+    with thousands of buffers does, has no op for each field of each buffer:
+
+    ```mlir
+    func.func private @s0.forward(%x: memref<8xf32>) {
+      func.call @s0.forward.reduction(%x) : (memref<8xf32>) -> ()
+    ```
+
+    becomes
+
+    ```mlir
+    func.func private @s0.forward(%x: !llvm.ptr) {
+      func.call @s0.forward.reduction(%x) : (!llvm.ptr) -> ()
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 #endif // PENSTOCK_PASSES_RUNTIME_PASSES_TD

@@ -48,6 +48,8 @@ void penstock::buildLowerProgramToRuntimePipeline(
 }
 
 void penstock::buildConvertToLlvmPipeline(OpPassManager &manager) {
+  // First of all, as what follows takes as long as there are ops.
+  manager.addPass(createPipelinePassAddresses());
   // Functions of devices compute the same versions and places again for each
   // buffer; it is less work for all that follows if they do so once.
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());

@@ -8,7 +8,6 @@
 
 #include "passes/Runtime/RuntimeCalls.h"
 
-#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -21,7 +20,7 @@ RuntimeCalls::RuntimeCalls(ModuleOp root)
       none(LLVM::LLVMVoidType::get(root.getContext())),
       i32(IntegerType::get(root.getContext(), 32)),
       i64(IntegerType::get(root.getContext(), 64)),
-      f64(Float64Type::get(root.getContext())), types(root.getContext()) {}
+      f64(Float64Type::get(root.getContext())) {}
 
 Value RuntimeCalls::call(OpBuilder &builder, Location loc, StringRef name,
                          Type result, ValueRange operands) {
@@ -77,9 +76,7 @@ Value RuntimeCalls::word(OpBuilder &builder, Location loc,
 
 Value RuntimeCalls::makeBuffer(OpBuilder &builder, Location loc,
                                MemRefType type, Value address) const {
-  Value descriptor =
-      MemRefDescriptor::fromStaticShape(builder, loc, types, type, address);
-  return UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
+  return UnrealizedConversionCastOp::create(builder, loc, type, address)
       .getResult(0);
 }
 

@@ -10,7 +10,6 @@
 #ifndef PENSTOCK_PASSES_RUNTIME_RUNTIMECALLS_H
 #define PENSTOCK_PASSES_RUNTIME_RUNTIMECALLS_H
 
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -37,7 +36,8 @@ public:
   mlir::Value word(mlir::OpBuilder &builder, mlir::Location loc,
                    int64_t value) const;
 
-  /// A dense buffer of this type at `address`.
+  /// A dense buffer of this type at `address`: a cast, of which
+  /// `pipeline-pass-addresses` makes a descriptor where somebody reads it.
   mlir::Value makeBuffer(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::MemRefType type, mlir::Value address) const;
 
@@ -70,7 +70,6 @@ public:
 private:
   mlir::LogicalResult checkDevice(mlir::Operation *op) const;
 
-  mlir::LLVMTypeConverter types;
   llvm::DenseMap<mlir::Attribute, mlir::LLVM::GlobalOp> tables;
   unsigned tableCount = 0;
 };

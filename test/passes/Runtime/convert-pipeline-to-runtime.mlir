@@ -3,7 +3,7 @@
 // RUN: sed 's|MODEL|%t.onnx|;s|EXTERNAL|%t.data|' %s > %t.mlir
 // RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime \
 // RUN:   | FileCheck %s
-// RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime --convert-scf-to-cf \
+// RUN: penstock-opt %t.mlir --convert-pipeline-to-runtime --pipeline-pass-addresses --convert-scf-to-cf \
 // RUN:   --expand-strided-metadata --finalize-memref-to-llvm \
 // RUN:   --convert-func-to-llvm=use-bare-ptr-memref-call-conv=1 \
 // RUN:   --convert-arith-to-llvm --convert-cf-to-llvm \

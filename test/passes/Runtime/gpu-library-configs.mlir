@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s --convert-pipeline-to-runtime --convert-scf-to-cf \
+// RUN: penstock-opt %s --convert-pipeline-to-runtime --pipeline-pass-addresses --convert-scf-to-cf \
 // RUN:   --finalize-memref-to-llvm \
 // RUN:   --convert-func-to-llvm=use-bare-ptr-memref-call-conv=1 \
 // RUN:   --convert-arith-to-llvm --convert-cf-to-llvm \

@@ -1,5 +1,5 @@
 // RUN: penstock-opt %s --convert-pipeline-to-runtime | FileCheck %s
-// RUN: penstock-opt %s --convert-pipeline-to-runtime --expand-strided-metadata \
+// RUN: penstock-opt %s --convert-pipeline-to-runtime --pipeline-pass-addresses --expand-strided-metadata \
 // RUN:   --finalize-memref-to-llvm --convert-func-to-llvm=use-bare-ptr-memref-call-conv=1 \
 // RUN:   --convert-arith-to-llvm --reconcile-unrealized-casts \
 // RUN:   | mlir-translate --mlir-to-llvmir | FileCheck %s --check-prefix=TABLE
