@@ -82,7 +82,11 @@ struct ExpandCompositesPass
     populateExpandRandom(patterns);
     populateExpandIndexing(patterns);
     populateExpandAlongAxis(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // Blocks stay as they are.
+    GreedyRewriteConfig config;
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       return signalPassFailure();
     // What is left is an op that this pass does not know.
     WalkResult left = getOperation()->walk([](Operation *op) {

@@ -358,9 +358,13 @@ struct FusePass : penstock::impl::PipelineFuseBase<FusePass> {
     GreedyRewriteConfig nearby;
     nearby.setListener(&generics);
     nearby.enableFolding(false);
+    // Blocks stay as they are, and what is unused goes without a search for it.
+    GreedyRewriteConfig everywhere;
+    everywhere.setRegionSimplificationLevel(
+        GreedySimplifyRegionLevel::Disabled);
     bool changed = true;
     while (changed) {
-      if (failed(applyPatternsGreedily(function, cleanUp)))
+      if (failed(applyPatternsGreedily(function, cleanUp, everywhere)))
         return failure();
       changed = false;
       for (linalg::GenericOp op : generics.collect(function)) {
