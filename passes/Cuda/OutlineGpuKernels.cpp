@@ -282,7 +282,7 @@ LogicalResult Outliner::outline(Operation *op) {
   // 2. One of its kind. Locations are not in the text, and need not agree.
   std::string text;
   llvm::raw_string_ostream stream(text);
-  (*kernel)->print(stream, OpPrintingFlags().useLocalScope());
+  (*kernel)->print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
   auto [entry, isNew] = known.try_emplace(text, *kernel);
   if (isNew) {
     // The assembler takes no dots.

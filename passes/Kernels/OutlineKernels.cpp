@@ -176,7 +176,7 @@ void Outliner::outline(Operation *op) {
   // 3. One of its kind. Locations are not in the text, and need not agree.
   std::string text;
   llvm::raw_string_ostream stream(text);
-  function->print(stream, OpPrintingFlags().useLocalScope());
+  function->print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
   auto [entryOfText, isNew] = kernels.try_emplace(text, function);
   if (isNew) {
     auto parent = op->getParentOfType<func::FuncOp>();
