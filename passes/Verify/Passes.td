@@ -37,6 +37,8 @@ def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
       names.
     - **C45**: what an update task leaves in a gradient is zero.
     - **C46**: where a program runs tasks, it runs those that evaluate.
+    - **C47**: a function has `pipeline.rate`, and makes the learning rate that
+      the log shows, exactly where `pipeline.training` has a rate.
   }];
   let options = [
     Option<"level", "level", "std::string", "",

@@ -1,6 +1,6 @@
 // RUN: %expand-cases %s | penstock-opt --split-input-file --pipeline-verify --verify-diagnostics
 
-// C39 to C42: facts that stand in two places agree.
+// C39 to C42 and C47: facts that stand in two places agree.
 
 // C41: a value begins and ends within its file,
 module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
@@ -169,6 +169,22 @@ func.func @train.0(%first: index, %updates: index)
 +// expected-error @+1 {{C39: is optimizer of @w, which is scalar}}
 +pipeline.variable @m : tensor<2xf32> optimizer of @s0 {pipeline.parameter = @w}
  pipeline.task @s0.F forward of @s0
+
+// -----
+
+// C47: a function makes the rate of training,
+@@
+-pipeline.training optimizer<sgd>
++// expected-error @+1 {{C47: has a rate, but no function has pipeline.rate, and makes it}}
++pipeline.training optimizer<sgd> rate<cosine, total_steps = 9>
+
+// -----
+
+// and no function makes another one.
+@@
+ pipeline.training optimizer<sgd>
++// expected-error @+1 {{C47: makes the learning rate, but pipeline.training has no rate}}
++func.func private @lr(f32, index) -> f32 attributes {pipeline.rate}
 
 // -----
 
