@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that Penstock builds on. Does nothing when all
-# of them are there; needs root or sudo otherwise. Asks no questions.
+# Installs the Debian packages that Penstock builds on, and those that are named:
+# scripts/install-dependencies.sh [PACKAGE...]. Does nothing when all of them are
+# there; needs root or sudo otherwise. Asks no questions.
 set -euo pipefail
 
 packages=(
@@ -16,6 +17,7 @@ packages=(
   nlohmann-json3-dev libxxhash-dev
   # The order of cores, which programs load where it is there.
   libhwloc-dev
+  "$@"
 )
 
 missing=()

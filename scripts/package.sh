@@ -3,6 +3,8 @@
 # build/package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# By dpkg-shlibdeps and file, CPack finds the libraries that the packages need.
+scripts/install-dependencies.sh dpkg-dev file
 scripts/build.sh package
 cd build/package
 rm -f ./*.deb
