@@ -193,14 +193,16 @@ void penstock_send(penstock_device *device, uint32_t id, int64_t n,
     return device->deliver(*endpoint.sink, n, at,
                            endpoint.channel->description.type.bytes);
   Channel &channel = *endpoint.channel;
-  if (endpoint.isWatched)
-    endpoint.watch->look(n, device->hostAddress(at));
   PostResult result = channel.postSend(n, at);
   if (result != PostResult::Queued)
     badPost(device, channel, n, result, "send");
   if (device->trace)
     device->trace->send(id, n, device->getTraceTime());
   issue(device, endpoint, channel.sender);
+  // The receiver may copy it meanwhile; this device does not write to its slot
+  // before it awaits the message.
+  if (endpoint.isWatched)
+    endpoint.watch->look(n, device->hostAddress(at));
 }
 
 void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,

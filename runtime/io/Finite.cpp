@@ -8,43 +8,59 @@
 
 #include "runtime/io/Finite.h"
 
+#include "runtime/support/InstructionSets.h"
+
 #include <cstring>
 
 using namespace penstock::runtime;
 
+namespace {
+
 template <typename Bits>
-static bool areFinite(const char *values, uint64_t bytes, Bits exponent) {
-  // Blocks of a fixed size become vectors.
-  constexpr uint64_t kBlock = 256;
-  Bits block[kBlock / sizeof(Bits)];
-  auto hasOther = [&](uint64_t count) {
-    Bits found = 0;
-    for (uint64_t i = 0; i < count; ++i)
-      found |= (block[i] & exponent) == exponent;
-    return found != 0;
-  };
+PENSTOCK_INLINE bool hasExponent(const char *values, uint64_t bytes,
+                                 Bits exponent) {
+  constexpr uint64_t kVectorBytes = 64, kVectors = 4;
+  typedef Bits Vector __attribute__((vector_size(kVectorBytes)));
+  auto find = [&](const char *from, uint64_t count, auto &found)
+                  __attribute__((always_inline)) {
+                    Vector vector = {};
+                    std::memcpy(&vector, from, count);
+                    found |= (vector & exponent) == exponent;
+                  };
+  decltype(Vector{} == Vector{}) found[kVectors] = {};
   uint64_t at = 0;
-  for (; at + kBlock <= bytes; at += kBlock) {
-    std::memcpy(block, values + at, kBlock);
-    if (hasOther(kBlock / sizeof(Bits)))
-      return false;
-  }
-  std::memcpy(block, values + at, bytes - at);
-  return !hasOther((bytes - at) / sizeof(Bits));
+  for (; at + kVectors * kVectorBytes <= bytes; at += kVectors * kVectorBytes)
+    for (uint64_t i = 0; i < kVectors; ++i)
+      find(values + at + i * kVectorBytes, kVectorBytes, found[i]);
+  for (; at + kVectorBytes <= bytes; at += kVectorBytes)
+    find(values + at, kVectorBytes, found[0]);
+  find(values + at, bytes - at, found[0]);
+  found[0] |= found[1] | found[2] | found[3];
+  Bits any = 0;
+  for (uint64_t i = 0; i < kVectorBytes / sizeof(Bits); ++i)
+    any |= Bits(found[0][i]);
+  return any != 0;
 }
 
-bool penstock::runtime::areFinite(const penstock_tensor &type,
-                                  const char *values) {
+PENSTOCK_INLINE bool areFiniteBody(const penstock_tensor &type,
+                                   const char *values) {
   switch (type.element) {
   case PENSTOCK_F32:
-    return ::areFinite<uint32_t>(values, type.bytes, 0x7f800000u);
+    return !hasExponent<uint32_t>(values, type.bytes, 0x7f800000u);
   case PENSTOCK_F64:
-    return ::areFinite<uint64_t>(values, type.bytes, 0x7ff0000000000000u);
+    return !hasExponent<uint64_t>(values, type.bytes, 0x7ff0000000000000u);
   case PENSTOCK_F16:
-    return ::areFinite<uint16_t>(values, type.bytes, 0x7c00u);
+    return !hasExponent<uint16_t>(values, type.bytes, 0x7c00u);
   case PENSTOCK_BF16:
-    return ::areFinite<uint16_t>(values, type.bytes, 0x7f80u);
+    return !hasExponent<uint16_t>(values, type.bytes, 0x7f80u);
   default:
     return true;
   }
 }
+
+} // namespace
+
+PENSTOCK_FOR_INSTRUCTION_SETS(bool, areFinite,
+                              (const penstock_tensor &type, const char *values),
+                              (type, values),
+                              return areFiniteBody(type, values);)

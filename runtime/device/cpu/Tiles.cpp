@@ -211,24 +211,6 @@ PENSTOCK_INLINE void gradients(const float *__restrict products, int64_t stride,
   }
 }
 
-enum class Vectors { Narrow, Avx2, Avx512 };
-
-Vectors findVectors() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f"))
-    return Vectors::Avx512;
-  if (__builtin_cpu_supports("avx2"))
-    return Vectors::Avx2;
-#endif
-  return Vectors::Narrow;
-}
-
-Vectors getVectors() {
-  static const Vectors found = findVectors();
-  return found;
-}
-
 } // namespace
 
 // Each for tiles of both sizes.
@@ -237,27 +219,9 @@ Vectors getVectors() {
     return body<2> arguments;                                                  \
   return body<4> arguments;
 
-#if defined(__x86_64__)
 #define PENSTOCK_FOR_VECTORS(name, size, body, parameters, all, arguments)     \
-  __attribute__((target("avx512f"))) static void name##Avx512 parameters {     \
-    PENSTOCK_FOR_SIZES(size, body, arguments)                                  \
-  }                                                                            \
-  __attribute__((target("avx2"))) static void name##Avx2 parameters {          \
-    PENSTOCK_FOR_SIZES(size, body, arguments)                                  \
-  }                                                                            \
-  void penstock::runtime::name parameters {                                    \
-    if (getVectors() == Vectors::Avx512)                                       \
-      return name##Avx512 all;                                                 \
-    if (getVectors() == Vectors::Avx2)                                         \
-      return name##Avx2 all;                                                   \
-    PENSTOCK_FOR_SIZES(size, body, arguments)                                  \
-  }
-#else
-#define PENSTOCK_FOR_VECTORS(name, size, body, parameters, all, arguments)     \
-  void penstock::runtime::name parameters {                                    \
-    PENSTOCK_FOR_SIZES(size, body, arguments)                                  \
-  }
-#endif
+  PENSTOCK_FOR_INSTRUCTION_SETS(void, name, parameters, all,                   \
+                                PENSTOCK_FOR_SIZES(size, body, arguments))
 
 PENSTOCK_FOR_VECTORS(transformInputs, strip.size, inputs,
                      (const TileStrip &strip, const Planes &from, float *spread,

@@ -40,35 +40,11 @@ PENSTOCK_INLINE void turnBody(const float *from, int64_t stride, int64_t rows,
 
 } // namespace
 
-#if defined(__x86_64__)
-__attribute__((target("avx512f"))) static void
-turnAvx512(const float *from, int64_t stride, int64_t rows, int64_t columns,
-           float *to, int64_t width) {
-  turnBody(from, stride, rows, columns, to, width);
-}
-__attribute__((target("avx2"))) static void
-turnAvx2(const float *from, int64_t stride, int64_t rows, int64_t columns,
-         float *to, int64_t width) {
-  turnBody(from, stride, rows, columns, to, width);
-}
-#endif
-
-void penstock::runtime::turn(const float *from, int64_t stride, int64_t rows,
-                             int64_t columns, float *to, int64_t width) {
-#if defined(__x86_64__)
-  static const int vectors = [] {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") ? 2
-           : __builtin_cpu_supports("avx2")  ? 1
-                                             : 0;
-  }();
-  if (vectors == 2)
-    return turnAvx512(from, stride, rows, columns, to, width);
-  if (vectors == 1)
-    return turnAvx2(from, stride, rows, columns, to, width);
-#endif
-  turnBody(from, stride, rows, columns, to, width);
-}
+PENSTOCK_FOR_INSTRUCTION_SETS(void, turn,
+                              (const float *from, int64_t stride, int64_t rows,
+                               int64_t columns, float *to, int64_t width),
+                              (from, stride, rows, columns, to, width),
+                              turnBody(from, stride, rows, columns, to, width);)
 
 void penstock::runtime::copyByRows(const float *from, const int64_t *strides,
                                    int64_t rows, int64_t columns, float *to,

@@ -10,12 +10,12 @@
 #ifndef PENSTOCK_RUNTIME_DEVICE_CPU_VECTORS_H
 #define PENSTOCK_RUNTIME_DEVICE_CPU_VECTORS_H
 
+#include "runtime/support/InstructionSets.h"
+
 #include <cstdint>
 #include <cstring>
 
 namespace penstock::runtime {
-
-#define PENSTOCK_INLINE inline __attribute__((always_inline))
 
 constexpr int kLanes = 16;
 

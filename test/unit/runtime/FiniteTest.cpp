@@ -9,6 +9,7 @@
 #include "runtime/io/Finite.h"
 
 #include <gtest/gtest.h>
+#include <vector>
 
 using namespace penstock::runtime;
 
@@ -32,6 +33,25 @@ TEST(FiniteTest, FindsInfinitiesAndNansOfEveryType) {
   EXPECT_FALSE(check<uint16_t>(PENSTOCK_F16, {0, 0, 0x7e00}));
   EXPECT_TRUE(check<uint16_t>(PENSTOCK_BF16, {0x7f7f, 0x7c00}));
   EXPECT_FALSE(check<uint16_t>(PENSTOCK_BF16, {0xff80}));
+}
+
+// Wherever it is: in whole vectors, several at a time, or behind them.
+TEST(FiniteTest, FindsASingleOneAnywhere) {
+  for (size_t count : {1, 15, 16, 17, 63, 64, 65, 331}) {
+    std::vector<uint32_t> values(count, 0xff7fffff);
+    penstock_tensor type = {};
+    type.element = PENSTOCK_F32;
+    type.bytes = count * sizeof(uint32_t);
+    auto areAllFinite = [&] {
+      return areFinite(type, reinterpret_cast<const char *>(values.data()));
+    };
+    EXPECT_TRUE(areAllFinite()) << count;
+    for (uint32_t &value : values) {
+      value = 0x7f800001;
+      EXPECT_FALSE(areAllFinite()) << count << ", " << &value - values.data();
+      value = 0;
+    }
+  }
 }
 
 TEST(FiniteTest, TakesIntegersAsTheyAre) {
