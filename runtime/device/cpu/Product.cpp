@@ -119,6 +119,10 @@ size_t Product::State::findKind(int64_t part, const Blocks &blocks,
   if (blocks.pads)
     rows += (kTileRows - m % kTileRows) % kTileRows,
         columns += (kTileColumns - n % kTileColumns) % kTileColumns;
+  auto needsCopy = [&](bool packs, bool isFull, const int64_t *strides) {
+    return packs &&
+           (!blocks.pads || !isFull || strides[gemm.batch_rank + 1] != 1);
+  };
   kinds.push_back({{},
                    part,
                    m,
@@ -127,8 +131,8 @@ size_t Product::State::findKind(int64_t part, const Blocks &blocks,
                    accumulates,
                    rows,
                    columns,
-                   blocks.packsA,
-                   blocks.packsB,
+                   needsCopy(blocks.packsA, rows == m, gemm.stride_a),
+                   needsCopy(blocks.packsB, columns == n, gemm.stride_b),
                    packsC || rows != m || columns != n});
   Kind &kind = kinds.back();
   Step &step = kind.step;
@@ -320,6 +324,17 @@ bool Product::prepare(char *scratch) {
   return isReady;
 }
 
+static void copyElements(int64_t rows, int64_t columns, const float *from,
+                         const int64_t *fromStrides, float *to,
+                         const int64_t *toStrides) {
+  for (int64_t i = 0; i < rows; ++i, from += fromStrides[0], to += toStrides[0])
+    if (fromStrides[1] == 1 && toStrides[1] == 1)
+      std::copy_n(from, columns, to);
+    else
+      for (int64_t j = 0; j < columns; ++j)
+        to[j * toStrides[1]] = from[j * fromStrides[1]];
+}
+
 bool Product::run(int64_t part, const float *a, const float *b,
                   float *c) const {
   const ProductCall &gemm = state->gemm;
@@ -353,21 +368,17 @@ bool Product::run(int64_t part, const float *a, const float *b,
       left = copy;
       copy += kind.getFloatsOfA();
     }
-    int64_t row = kind.getRowOfC();
+    const int64_t packedC[] = {kind.getRowOfC(), 1};
     if (kind.packsC && kind.accumulates) {
       std::fill_n(copy, kind.getFloatsOfC(), 0.0f);
-      for (int64_t i = 0; i < kind.m; ++i)
-        for (int64_t j = 0; j < kind.n; ++j)
-          copy[i * row + j] = result[i * strideC[0] + j * strideC[1]];
+      copyElements(kind.m, kind.n, result, strideC, copy, packedC);
     }
     if (!kind.a.bind(left) || !kind.b.bind(right) ||
         !kind.c.bind(kind.packsC ? copy : result) ||
         !kind.step.run(state->streams[part]))
       return false;
     if (kind.packsC)
-      for (int64_t i = 0; i < kind.m; ++i)
-        for (int64_t j = 0; j < kind.n; ++j)
-          result[i * strideC[0] + j * strideC[1]] = copy[i * row + j];
+      copyElements(kind.m, kind.n, copy, packedC, result, strideC);
   }
   return true;
 }

@@ -118,12 +118,22 @@ static int64_t endOfBlock(int64_t begin, int64_t size, int64_t step) {
   return size - begin < step + kFewRows ? size : begin + step;
 }
 
+/// The same in whole tiles. What fills none is a block of its own: it alone is
+/// copied.
+static int64_t endOfTiles(int64_t begin, int64_t size, int64_t step,
+                          int64_t tile) {
+  int64_t tiles = std::min(size - begin, step) / tile;
+  return tiles == 0 ? size : begin + tiles * tile;
+}
+
 int64_t Blocks::endOfRows(int64_t begin, int64_t size) const {
-  return pads ? std::min(begin + rows, size) : endOfBlock(begin, size, rows);
+  return pads ? endOfTiles(begin, size, rows, kTileRows)
+              : endOfBlock(begin, size, rows);
 }
 
 int64_t Blocks::endOfColumns(int64_t begin, int64_t size) const {
-  return endOfBlock(begin, size, columns);
+  return pads ? endOfTiles(begin, size, columns, kTileColumns)
+              : endOfBlock(begin, size, columns);
 }
 
 bool penstock::runtime::canPrepack(const ProductCall &gemm) {

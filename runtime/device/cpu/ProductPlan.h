@@ -42,7 +42,8 @@ std::vector<DimensionRange> divideProduct(const ProductCall &gemm,
 struct Blocks {
   int64_t rows, columns;
   bool packsA = false, packsB = false;
-  /// Both are copied, and filled up with zeros to full tiles of the library.
+  /// Blocks are full tiles of the library, or less than one, which is filled up
+  /// with zeros. Copied is only what is filled up, or does not lie by rows.
   bool pads = false;
 
   /// Where the block that begins at `begin` ends. Without padding, no block has
@@ -51,7 +52,7 @@ struct Blocks {
   int64_t endOfColumns(int64_t begin, int64_t size) const;
 };
 
-/// The tiles that blocks are filled up to.
+/// The library's tiles.
 inline constexpr int64_t kTileRows = 6, kTileColumns = 16;
 
 /// For an m x k by k x n product; strides are of rows and of columns.

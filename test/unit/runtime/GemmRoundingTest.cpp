@@ -161,6 +161,67 @@ TEST_F(GemmRoundingTest, BlocksRoundAlike) {
     ASSERT_NEAR(results[7][i], expected[i], 1e-6 * double(k + 8)) << i;
 }
 
+// A stage may have some of the rows or columns of another one's product: the
+// bits are those of the whole.
+TEST_F(GemmRoundingTest, PartsRoundAlike) {
+  std::mt19937 random(17);
+  auto pick = [&](std::initializer_list<int64_t> values) {
+    return values.begin()[random() % values.size()];
+  };
+  for (int base = 0; base < 60; ++base) {
+    SetUp();
+    int64_t m = pick({17, 32, 47, 54, 100, 145}),
+            n = pick({16, 33, 90, 257, 384, 400, 775, 1024}),
+            k = pick({3, 64, 191, 192, 385, 640});
+    bool isAT = base & 1, isBT = base & 2, accumulates = base & 4;
+    int64_t apart = base & 8 ? 1024 : 0; // rows share sets of the cache
+    auto strides = [&](bool isTransposed, int64_t rows, int64_t columns) {
+      int64_t width = std::max(isTransposed ? rows : columns, apart);
+      return isTransposed ? std::vector<int64_t>{1, width}
+                          : std::vector<int64_t>{width, 1};
+    };
+    std::vector<int64_t> strideA = strides(isAT, m, k),
+                         strideB = strides(isBT, k, n),
+                         strideC = strides(false, m, n);
+    std::vector<std::pair<int64_t, int64_t>> begins;
+    std::vector<float> a, b, c;
+    auto add = [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
+      Case &each = cases.emplace_back(makeCase({}, rows, columns, k, strideA,
+                                               strideB, strideC, accumulates));
+      if (begins.empty()) {
+        a = randomValues(random, each.bytesA);
+        b = randomValues(random, each.bytesB);
+        c = randomValues(random, each.bytesC);
+      }
+      begins.emplace_back(row, column);
+      operandsA.emplace_back(a.begin() + row * strideA[0], a.end());
+      operandsB.emplace_back(b.begin() + column * strideB[1], b.end());
+      results.emplace_back(c.begin() + row * strideC[0] + column, c.end());
+    };
+    add(0, m, 0, n);
+    for (int part = 0; part < 8; ++part) {
+      // The runtime makes no smaller parts.
+      int64_t rows = 17 + int64_t(random()) % (m - 16),
+              columns = 16 + int64_t(random()) % (n - 15);
+      add(int64_t(random()) % (m - rows + 1), rows,
+          int64_t(random()) % (n - columns + 1), columns);
+    }
+    Program program;
+    ASSERT_EQ(program.run(), "");
+    for (size_t i = 1; i < cases.size(); ++i) {
+      auto [firstRow, firstColumn] = begins[i];
+      for (int64_t row = 0; row < cases[i].gemm.m; ++row)
+        for (int64_t column = 0; column < cases[i].gemm.n; ++column)
+          ASSERT_EQ(
+              results[i][row * strideC[0] + column],
+              results[0][(firstRow + row) * strideC[0] + firstColumn + column])
+              << "base " << base << ", part " << i << ": " << cases[i].gemm.m
+              << " x " << cases[i].gemm.n << " of " << m << " x " << n << " x "
+              << k;
+    }
+  }
+}
+
 // The library divides products by rules of its own, and rounds by them. We do,
 // so that the bits are those of one thread.
 TEST_F(GemmRoundingTest, ThreadsRoundAlike) {
