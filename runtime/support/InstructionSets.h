@@ -14,7 +14,7 @@
 
 namespace penstock::runtime {
 
-/// What a function is compiled for; Base is what all of the file is.
+/// Base is what the whole file is compiled for.
 enum class InstructionSet { Base, Avx2, Avx512 };
 
 /// Returns the widest one of this CPU.
