@@ -161,8 +161,8 @@ TEST_F(GemmRoundingTest, BlocksRoundAlike) {
     ASSERT_NEAR(results[7][i], expected[i], 1e-6 * double(k + 8)) << i;
 }
 
-// A stage may have some of the rows or columns of another one's product: the
-// bits are those of the whole.
+// Some of the rows or columns, as a thread may get them, have the bits that
+// they have in the whole.
 TEST_F(GemmRoundingTest, PartsRoundAlike) {
   std::mt19937 random(17);
   auto pick = [&](std::initializer_list<int64_t> values) {
@@ -170,7 +170,7 @@ TEST_F(GemmRoundingTest, PartsRoundAlike) {
   };
   for (int base = 0; base < 60; ++base) {
     SetUp();
-    int64_t m = pick({17, 32, 47, 54, 100, 145}),
+    int64_t m = pick({25, 32, 47, 54, 100, 145}),
             n = pick({16, 33, 90, 257, 384, 400, 775, 1024}),
             k = pick({3, 64, 191, 192, 385, 640});
     bool isAT = base & 1, isBT = base & 2, accumulates = base & 4;
@@ -198,13 +198,20 @@ TEST_F(GemmRoundingTest, PartsRoundAlike) {
       operandsB.emplace_back(b.begin() + column * strideB[1], b.end());
       results.emplace_back(c.begin() + row * strideC[0] + column, c.end());
     };
+    // A range of whole units, at least so many; the last one has what is left.
+    auto choose = [&](int64_t size, int64_t unit, int64_t least) {
+      int64_t units = std::max<int64_t>(size / unit, least);
+      int64_t count = least + int64_t(random()) % (units - least + 1),
+              begin = int64_t(random()) % (units - count + 1);
+      int64_t end = begin + count < units ? (begin + count) * unit : size;
+      return std::pair(begin * unit, end - begin * unit);
+    };
     add(0, m, 0, n);
-    for (int part = 0; part < 8; ++part) {
-      // The runtime makes no smaller parts.
-      int64_t rows = 17 + int64_t(random()) % (m - 16),
-              columns = 16 + int64_t(random()) % (n - 15);
-      add(int64_t(random()) % (m - rows + 1), rows,
-          int64_t(random()) % (n - columns + 1), columns);
+    for (int part = 0; part < 4; ++part) {
+      auto [row, rows] = choose(m, 8, 3);
+      add(row, rows, 0, n);
+      auto [column, columns] = choose(n, 16, 1);
+      add(0, m, column, columns);
     }
     Program program;
     ASSERT_EQ(program.run(), "");
