@@ -68,7 +68,36 @@ struct VerifyProgramPass
 
   using Codes = std::map<int64_t, DeviceCode>;
 
+  /// Where an end of a channel has replicas, the runtime knows both ends by
+  /// their lists: whoever sends or receives stands in one.
+  LogicalResult verifyEnds(func::FuncOp function, int64_t device,
+                           const SymbolTable &symbols) {
+    auto verify = [&](Operation *op, FlatSymbolRefAttr name,
+                      StringRef attribute) {
+      auto channel = symbols.lookup<ChannelOp>(name.getAttr());
+      if (!channel ||
+          (!channel->hasAttr(kSendersAttr) &&
+           !channel->hasAttr(kReceiversAttr)) ||
+          llvm::is_contained(getEnds(channel, attribute), device))
+        return WalkResult::advance();
+      op->emitError() << "S8: device " << device << " is none of " << attribute
+                      << " of " << name;
+      return WalkResult::interrupt();
+    };
+    return failure(
+        function
+            ->walk([&](Operation *op) {
+              if (auto send = dyn_cast<StartSendOp>(op))
+                return verify(op, send.getChannelAttr(), kSendersAttr);
+              if (auto recv = dyn_cast<StartRecvOp>(op))
+                return verify(op, recv.getChannelAttr(), kReceiversAttr);
+              return WalkResult::advance();
+            })
+            .wasInterrupted());
+  }
+
   LogicalResult verifySchedules(ModuleOp module) {
+    SymbolTable symbols(module);
     for (auto schedule : module.getOps<ScheduleOp>()) {
       Codes codes;
       for (auto function : module.getOps<func::FuncOp>()) {
@@ -77,7 +106,8 @@ struct VerifyProgramPass
         if (!name || !device || name.getValue() != schedule.getSymName())
           continue;
         FailureOr<DeviceCode> code = DeviceCode::get(function, *tables);
-        if (failed(code))
+        if (failed(code) ||
+            failed(verifyEnds(function, device.getInt(), symbols)))
           return failure();
         if (!codes.insert({device.getInt(), std::move(*code)}).second)
           return function.emitError()
