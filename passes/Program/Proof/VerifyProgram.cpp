@@ -70,11 +70,10 @@ struct VerifyProgramPass
 
   /// Where an end of a channel has replicas, the runtime knows both ends by
   /// their lists: whoever sends or receives stands in one.
-  LogicalResult verifyEnds(func::FuncOp function, int64_t device,
-                           const SymbolTable &symbols) {
+  LogicalResult verifyEnds(func::FuncOp function, int64_t device) {
     auto verify = [&](Operation *op, FlatSymbolRefAttr name,
                       StringRef attribute) {
-      auto channel = symbols.lookup<ChannelOp>(name.getAttr());
+      auto channel = tables->lookupNearestSymbolFrom<ChannelOp>(function, name);
       if (!channel ||
           (!channel->hasAttr(kSendersAttr) &&
            !channel->hasAttr(kReceiversAttr)) ||
@@ -97,7 +96,6 @@ struct VerifyProgramPass
   }
 
   LogicalResult verifySchedules(ModuleOp module) {
-    SymbolTable symbols(module);
     for (auto schedule : module.getOps<ScheduleOp>()) {
       Codes codes;
       for (auto function : module.getOps<func::FuncOp>()) {
@@ -106,8 +104,7 @@ struct VerifyProgramPass
         if (!name || !device || name.getValue() != schedule.getSymName())
           continue;
         FailureOr<DeviceCode> code = DeviceCode::get(function, *tables);
-        if (failed(code) ||
-            failed(verifyEnds(function, device.getInt(), symbols)))
+        if (failed(code) || failed(verifyEnds(function, device.getInt())))
           return failure();
         if (!codes.insert({device.getInt(), std::move(*code)}).second)
           return function.emitError()
