@@ -37,19 +37,23 @@ inline InstructionSet getInstructionSet() {
 /// Defines `result penstock::runtime::name parameters` with a body for each
 /// instruction set. What it calls has to be inlined.
 #if defined(__x86_64__)
+// clang-format off
 #define PENSTOCK_FOR_INSTRUCTION_SETS(result, name, parameters, arguments,     \
                                       ...)                                     \
   __attribute__((target("avx512f"))) static result name##Avx512 parameters {   \
     __VA_ARGS__                                                                \
   }                                                                            \
-  __attribute__((target("avx2"))) static result name##Avx2 parameters{         \
-      __VA_ARGS__} result penstock::runtime::name parameters {                 \
+  __attribute__((target("avx2"))) static result name##Avx2 parameters {        \
+    __VA_ARGS__                                                                \
+  }                                                                            \
+  result penstock::runtime::name parameters {                                  \
     if (getInstructionSet() == InstructionSet::Avx512)                         \
       return name##Avx512 arguments;                                           \
     if (getInstructionSet() == InstructionSet::Avx2)                           \
       return name##Avx2 arguments;                                             \
     __VA_ARGS__                                                                \
   }
+// clang-format on
 #else
 #define PENSTOCK_FOR_INSTRUCTION_SETS(result, name, parameters, arguments,     \
                                       ...)                                     \
