@@ -230,18 +230,18 @@ def start(bench):
 
 
 def thread_seconds(pid):
-    """Processor seconds of the threads of a process, the busiest first."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    seconds = []
+    """Processor seconds of the threads of a process, by their names."""
+    seconds = {}
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        fields = (task / "stat").read_text().rpartition(")")[2].split()
-        seconds.append((int(fields[11]) + int(fields[12])) / ticks)
-    return sorted(seconds, reverse=True)
+        name = (task / "comm").read_text().strip()
+        run = int((task / "schedstat").read_text().split()[0]) / 1e9
+        seconds[name] = seconds.get(name, 0) + run
+    return seconds
 
 
 def helper_threads(bench):
-    """What a process does beside its devices: the main thread, the engine, the
-    control star."""
+    """What a process takes for being one of several: the thread that moves
+    messages, and that of the control star."""
     program, data = bench.compile(2, 4)
     process = subprocess.Popen(
         [LAUNCHER, "-n", "2", program, *data, "--steps", "1000000", "--quiet"],
@@ -256,10 +256,14 @@ def helper_threads(bench):
     finally:
         process.terminate()
         process.wait()
-    share = max((sum(late[1:]) - sum(early[1:])) / passed
-                for early, late in zip(before, after))
-    bench.row("all threads but that of the device, of a core, each process",
-              share * 100, 2, f"{share * 100:.1f} %")
+    shares = [{name: (late[name] - early[name]) / passed * 100 for name in early}
+              for early, late in zip(before, after)]
+    most = max(each["messages"] + each["control"] for each in shares)
+    bench.row("threads of messages and control, of a core, each process", most, 2,
+              f"{most:.1f} %")
+    for rank, each in enumerate(shares):
+        print(f"  rank {rank}: " + ", ".join(
+            f"{name} {share:.1f} %" for name, share in sorted(each.items())))
 
 
 def ends(bench):

@@ -9,16 +9,17 @@
 #include "runtime/device/DeviceThread.h"
 
 #include "runtime/support/Subnormals.h"
+#include "runtime/support/ThreadName.h"
 
 #include <chrono>
 #include <pthread.h>
 
 using namespace penstock::runtime;
 
-DeviceThread::DeviceThread(const cpu_set_t &cores,
+DeviceThread::DeviceThread(uint32_t device, const cpu_set_t &cores,
                            std::function<void()> prepare)
-    : thread([this, cores, prepare = std::move(prepare)] {
-        loop(cores, prepare);
+    : thread([this, device, cores, prepare = std::move(prepare)] {
+        loop(device, cores, prepare);
       }) {}
 
 DeviceThread::~DeviceThread() {
@@ -30,8 +31,9 @@ DeviceThread::~DeviceThread() {
   thread.join();
 }
 
-void DeviceThread::loop(const cpu_set_t &cores,
+void DeviceThread::loop(uint32_t device, const cpu_set_t &cores,
                         const std::function<void()> &prepare) {
+  nameThread("device " + std::to_string(device));
   if (CPU_COUNT(&cores) > 0)
     pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores);
   FlushSubnormals flush;

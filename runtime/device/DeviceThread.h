@@ -20,9 +20,10 @@ namespace penstock::runtime {
 class DeviceThread {
 public:
   /// Stays on `cores` unless that set is empty, and calls `prepare` first.
-  /// Numbers next to zero are zero in it and in the threads that it starts.
-  explicit DeviceThread(const cpu_set_t &cores,
-                        std::function<void()> prepare = nullptr);
+  /// Numbers next to zero are zero in it and in the threads that it starts; all
+  /// of them are called "device N".
+  DeviceThread(uint32_t device, const cpu_set_t &cores,
+               std::function<void()> prepare = nullptr);
   ~DeviceThread();
 
   void start(std::function<void()> job);
@@ -30,7 +31,8 @@ public:
   bool wait(int milliseconds);
 
 private:
-  void loop(const cpu_set_t &cores, const std::function<void()> &prepare);
+  void loop(uint32_t device, const cpu_set_t &cores,
+            const std::function<void()> &prepare);
 
   std::mutex mutex;
   std::condition_variable changed;

@@ -13,6 +13,7 @@
 #include "runtime/io/Finite.h"
 #include "runtime/io/ModelWriter.h"
 #include "runtime/io/Safetensors.h"
+#include "runtime/support/ThreadName.h"
 #include "runtime/support/Wait.h"
 
 #include <algorithm>
@@ -297,7 +298,10 @@ Error CheckpointWriter::open(const std::string &target, int64_t kept,
   keepsNotFinite = notFinite;
   ranks = &all;
   // The first copy finds its pages there.
-  thread = std::thread([this] { block.populate(); });
+  thread = std::thread([this] {
+    nameThread("checkpoint");
+    block.populate();
+  });
   return {};
 }
 
@@ -312,6 +316,7 @@ void CheckpointWriter::start(Manifest manifest,
   busy = true;
   thread = std::thread([this, manifest = std::move(manifest),
                         tensors = std::move(tensors)]() mutable {
+    nameThread("checkpoint");
     int64_t begin = nanoseconds();
     problem = write(std::move(manifest), tensors);
     statistics.seconds += double(nanoseconds() - begin) * 1e-9;

@@ -11,6 +11,7 @@
 #include "runtime/job/Control.h"
 
 #include "runtime/job/Bytes.h"
+#include "runtime/support/ThreadName.h"
 #include "runtime/support/Wait.h"
 
 #include <algorithm>
@@ -503,6 +504,7 @@ void Control::pollOnce() {
 }
 
 void Control::loop() {
+  nameThread("control");
   while (true) {
     {
       std::lock_guard<std::mutex> lock(mutex);

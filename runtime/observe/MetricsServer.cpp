@@ -9,6 +9,7 @@
 
 #include "runtime/observe/MetricsServer.h"
 
+#include "runtime/support/ThreadName.h"
 #include "runtime/support/Wait.h"
 
 #include <arpa/inet.h>
@@ -151,6 +152,7 @@ bool MetricsServer::advance(Client &client) {
 }
 
 void MetricsServer::loop() {
+  nameThread("metrics");
   std::vector<Client> clients;
   while (true) {
     // 1. Until something happens.

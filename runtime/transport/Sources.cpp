@@ -9,6 +9,8 @@
 
 #include "runtime/transport/Sources.h"
 
+#include "runtime/support/ThreadName.h"
+
 #include <algorithm>
 
 using namespace penstock::runtime;
@@ -91,6 +93,7 @@ bool Sources::fillAll() {
 }
 
 void Sources::loop() {
+  nameThread("data");
   while (!isStopping.load()) {
     uint32_t seen = requests.load();
     if (!fillAll() && !isStopping.load())

@@ -22,7 +22,7 @@ static char *pointerTo(Address at) { return reinterpret_cast<char *>(at); }
 CpuDevice::CpuDevice(Context &context, uint32_t index)
     : penstock_device(context, index),
       threads(context.program.devices[index].threads),
-      worker(shareOfCores(context, index), threads) {}
+      worker(index, shareOfCores(context, index), threads) {}
 
 void CpuDevice::start(std::function<void()> job) {
   worker.start(std::move(job));

@@ -55,8 +55,8 @@ void pinTeam(const cpu_set_t &cores, uint32_t threads) {
 
 } // namespace
 
-Worker::Worker(const cpu_set_t &cores, uint32_t threads)
-    : DeviceThread(cores, [cores, threads] {
+Worker::Worker(uint32_t device, const cpu_set_t &cores, uint32_t threads)
+    : DeviceThread(device, cores, [cores, threads] {
         // The number of threads of a library call is part of its numerics.
         omp_set_dynamic(0);
         omp_set_num_threads(std::max(threads, 1u));

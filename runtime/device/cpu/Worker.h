@@ -18,7 +18,7 @@ namespace penstock::runtime {
 class Worker : public DeviceThread {
 public:
   /// Library calls made on it use `threads` threads.
-  Worker(const cpu_set_t &cores, uint32_t threads);
+  Worker(uint32_t device, const cpu_set_t &cores, uint32_t threads);
 };
 
 } // namespace penstock::runtime

@@ -74,7 +74,8 @@ Event getEvent(const std::unique_ptr<Marker> &marker) {
 } // namespace
 
 CudaDevice::CudaDevice(Context &context, uint32_t index)
-    : penstock_device(context, index), thread(shareOfCores(context, index)) {
+    : penstock_device(context, index),
+      thread(index, shareOfCores(context, index)) {
   runsBehind = true;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/transport/mpi/Engine.h"
 
 #include "runtime/observe/Failure.h"
+#include "runtime/support/ThreadName.h"
 #include "runtime/transport/mpi/Sum.h"
 
 #include <algorithm>
@@ -318,6 +319,7 @@ void Engine::posted(AllReduce &) {
 }
 
 void Engine::loop() {
+  nameThread("messages");
   // Large messages often follow each other: waking this thread for each of them
   // would take longer than a short nap now and then.
   constexpr int kIdleNaps = 10;

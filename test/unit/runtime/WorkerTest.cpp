@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
 
 using namespace penstock::runtime;
@@ -20,6 +21,7 @@ namespace {
 
 struct Seen {
   cpu_set_t cores[2];
+  char names[2][16];
   int members = 0;
   // The thread sanitizer does not see the team's own barriers.
   std::atomic<int> order{0};
@@ -32,11 +34,12 @@ void look(void *data) {
   if (member == 0)
     seen.members = omp_get_num_threads();
   sched_getaffinity(0, sizeof(cpu_set_t), &seen.cores[member]);
+  pthread_getname_np(pthread_self(), seen.names[member], 16);
   seen.order.fetch_add(1, std::memory_order_release);
 }
 
 void lookFrom(const cpu_set_t &cores, Seen &seen) {
-  Worker worker(cores, 2);
+  Worker worker(/*device=*/7, cores, 2);
   worker.start([&] {
     seen.order.store(1, std::memory_order_release);
     GOMP_parallel(look, &seen, 2, 0);
@@ -70,6 +73,16 @@ TEST(Worker, LeavesATeamWithoutCoresOfItsOwnToTheSystem) {
   EXPECT_TRUE(CPU_EQUAL(&seen.cores[1], &allowed));
 }
 
+TEST(Worker, NamesItsThreads) {
+  cpu_set_t none;
+  CPU_ZERO(&none);
+  Seen seen;
+  lookFrom(none, seen);
+  ASSERT_EQ(seen.members, 2);
+  EXPECT_STREQ(seen.names[0], "device 7");
+  EXPECT_STREQ(seen.names[1], "device 7");
+}
+
 struct Products {
   // Below the smallest normal number, from normal and from other operands.
   volatile float small = 1e-20f, subnormal = 1e-40f, large = 1e20f;
@@ -92,7 +105,7 @@ TEST(Worker, ComputesWithoutSubnormals) {
   CPU_ZERO(&anywhere);
   Products products;
   {
-    Worker worker(anywhere, 2);
+    Worker worker(/*device=*/0, anywhere, 2);
     worker.start([&] {
       products.order.store(1, std::memory_order_release);
       GOMP_parallel(multiply, &products, 2, 0);
