@@ -254,7 +254,7 @@ static LogicalResult verifyBytes(VariableOp variable, BytesAttr bytes,
 }
 
 /// Checks that what stands for a weight starts as that, a difference at zero.
-static LogicalResult verifyCompensation(Subject &subject, VariableOp variable) {
+static LogicalResult verifyStart(Subject &subject, VariableOp variable) {
   auto name = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
   auto parameter =
       name ? subject.symbols.lookup<VariableOp>(name.getValue()) : VariableOp();
@@ -291,8 +291,8 @@ static LogicalResult verifyInit(Subject &subject) {
         (role == Role::Parameter || role == Role::Statistic))
       return variable.emitOpError("C41: of role ")
              << stringifyRole(role) << " has no init, where it starts";
-    if (model && role == Role::Compensation &&
-        failed(verifyCompensation(subject, variable)))
+    if (model && (role == Role::Compensation || role == Role::Master) &&
+        failed(verifyStart(subject, variable)))
       return failure();
     if (BytesAttr init = variable.getInitAttr())
       if (failed(verifyBytes(variable, init, model, "init")))

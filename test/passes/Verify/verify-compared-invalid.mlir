@@ -356,6 +356,18 @@ module attributes {pipeline.model = #pipeline.bytes<"m.onnx", 0, 100>} {
 
 // -----
 
+// A master does, too, and optimizer state is none.
+@@
+-  pipeline.variable @w : tensor<2xf32> parameter of @s0 init <"m.onnx", 80, 8>
++  // expected-note @+1 {{the parameter}}
++  pipeline.variable @w : tensor<2xbf16> parameter of @s0 init <"m.onnx", 80, 8>
+@@
+-  pipeline.variable @w.global : tensor<2xf32> compensation of @s0 {pipeline.parameter = @w}
++  // expected-error @+1 {{C41: stands for @w, but does not start as that}}
++  pipeline.variable @w.m : tensor<2xf32> master of @s0 {pipeline.kind = "m", pipeline.parameter = @w}
+
+// -----
+
 // C42: the replay is fed as the program is.
 pipeline.training optimizer<sgd> method<sync>
 pipeline.stage @s0 devices [0]
