@@ -398,7 +398,7 @@ LogicalResult CallRules::verifyAdjusted(Operation *op) {
   };
   Described weight = describe(op->getOperand(0));
   if (weight.role && *weight.role != Role::Parameter &&
-      *weight.role != Role::Master && *weight.role != Role::Compensation)
+      *weight.role != Role::Master)
     return op->emitOpError("C38: adjusts ")
            << nameValue(op->getOperand(0)) << ", which is no weight";
   if (failed(check(weight)) || failed(check(describe(op->getOperand(1)))))

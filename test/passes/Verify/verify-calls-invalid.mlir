@@ -114,7 +114,22 @@ pipeline.task @s0.U update of @s0(%t) {
 
 // -----
 
-// What is adjusted is a weight, and moves along what is made to be a direction.
+// What is adjusted is a weight, not what it moves by,
+@@
+ pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
++pipeline.variable @w.delta : !t compensation of @s0 {pipeline.kind = "delta", pipeline.parameter = @w}
+@@
+-  %2:2 = func.call @sgd(%g, %w, %lr) : (!t, !t, f32) -> (!t, !t)
+-  pipeline.write %2#0 to @w : !t
+-  pipeline.write %2#1 to @w.grad : !t
++  %d = pipeline.read @w.delta : !t
++  // expected-error @+1 {{C38: adjusts @w.delta of role compensation, which is no weight}}
++  %2 = pipeline.compensate %d, %d tau(1.0) : !t
++  pipeline.write %2 to @w : !t
+
+// -----
+
+// and moves along what is made to be a direction.
 @@
  pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
 +pipeline.variable @w.m : !t optimizer of @s0 {pipeline.parameter = @w}
