@@ -165,7 +165,8 @@ def PipelineVerifyProgram
     - **S8**: device functions start, await, fill and read in a right order: a
       read finds the message or version that it names, what is filled is awaited
       first, versions are written in turn, executions are complete and in order,
-      transfers match, and nothing is left over.
+      transfers match, and nothing is left over. Longer segments than those that
+      are executed do the same, with whole periods repeated.
     - **S9**: every slot is aligned and inside the arena of its device; slots,
       temporaries and the scratch of library calls share bytes only where they
       are never in use at the same time; all calls of a kernel with library

@@ -2,8 +2,9 @@
 """break_programs.py MODEL TIED: what verifiers report of programs that were changed.
 
 Compiles the model MODEL and one with tied weights, TIED, changes one thing in each of
-the programs below, and writes to sums.txt, calls.txt and facts.txt, in the current
-folder, the first error of each, with the line of the program that it points at.
+the programs below, and writes to sums.txt, calls.txt, facts.txt and longer.txt, in
+the current folder, the first error of each, with the line of the program that it
+points at.
 """
 
 import pathlib
@@ -85,6 +86,18 @@ CASES = {
         # An evaluation of two microbatches at a time.
         ("mlp", "schedule",
          replace(r"(pipeline.schedule @evaluate[^\n]* microbatches)\(1\)", r"\1(2)")),
+    ],
+    "longer": [
+        # Four updates, however many there are.
+        ("mlp", "program",
+         replace(r"( *)(%\w+ = arith.addi %first, )%updates",
+                 r"\1%last = arith.constant 4 : index\n\1\2%last")),
+        # Update 1000 again and again.
+        ("mlp", "program",
+         replace(r"( *)pipeline.mark @s0.U\[(%\w+)\]",
+                 r"\1%last = arith.constant 1000 : index\n"
+                 r"\1%at_most = arith.minsi \2, %last : index\n"
+                 r"\1pipeline.mark @s0.U[%at_most]")),
     ],
 }
 

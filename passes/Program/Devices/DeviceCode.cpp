@@ -65,91 +65,69 @@ DeviceNumber penstock::constantNumber(Attribute value) {
                      : integer.getInt());
 }
 
-namespace {
-/// Ops that compute indices from indices.
-enum IndexOp {
-  None,
-  Add,
-  Sub,
-  Mul,
-  DivU,
-  RemU,
-  DivS,
-  RemS,
-  MaxS,
-  MinS,
-  MaxU,
-  MinU,
-  And,
-  Or,
-  Xor,
-  Cast,
-  Select
-};
-} // namespace
-
 static IndexOp getIndexOp(StringRef op) {
   return llvm::StringSwitch<IndexOp>(op)
-      .Case("arith.addi", Add)
-      .Case("arith.subi", Sub)
-      .Case("arith.muli", Mul)
-      .Case("arith.divui", DivU)
-      .Case("arith.remui", RemU)
-      .Case("arith.divsi", DivS)
-      .Case("arith.remsi", RemS)
-      .Case("arith.maxsi", MaxS)
-      .Case("arith.minsi", MinS)
-      .Case("arith.maxui", MaxU)
-      .Case("arith.minui", MinU)
-      .Case("arith.andi", And)
-      .Case("arith.ori", Or)
-      .Case("arith.xori", Xor)
-      .Case("arith.index_cast", Cast)
-      .Case("arith.select", Select)
-      .Default(None);
+      .Case("arith.addi", IndexOp::Add)
+      .Case("arith.subi", IndexOp::Sub)
+      .Case("arith.muli", IndexOp::Mul)
+      .Case("arith.divui", IndexOp::DivU)
+      .Case("arith.remui", IndexOp::RemU)
+      .Case("arith.divsi", IndexOp::DivS)
+      .Case("arith.remsi", IndexOp::RemS)
+      .Case("arith.maxsi", IndexOp::MaxS)
+      .Case("arith.minsi", IndexOp::MinS)
+      .Case("arith.maxui", IndexOp::MaxU)
+      .Case("arith.minui", IndexOp::MinU)
+      .Case("arith.andi", IndexOp::And)
+      .Case("arith.ori", IndexOp::Or)
+      .Case("arith.xori", IndexOp::Xor)
+      .Case("arith.index_cast", IndexOp::Cast)
+      .Case("arith.select", IndexOp::Select)
+      .Default(IndexOp::None);
 }
 
-/// None if it divides by zero, or is no arithmetic of indices.
-static std::optional<int64_t> compute(IndexOp op, ArrayRef<int64_t> in) {
+std::optional<int64_t> penstock::computeIndex(IndexOp op,
+                                              ArrayRef<int64_t> in) {
   auto low = [&](unsigned i) { return static_cast<uint64_t>(in[i]); };
   auto wrap = [](uint64_t value) { return static_cast<int64_t>(value); };
-  bool divides = op == DivU || op == RemU || op == DivS || op == RemS;
+  bool divides = op == IndexOp::DivU || op == IndexOp::RemU ||
+                 op == IndexOp::DivS || op == IndexOp::RemS;
   if (divides && in[1] == 0)
     return std::nullopt;
   switch (op) {
-  case Add:
+  case IndexOp::Add:
     return wrap(low(0) + low(1));
-  case Sub:
+  case IndexOp::Sub:
     return wrap(low(0) - low(1));
-  case Mul:
+  case IndexOp::Mul:
     return wrap(low(0) * low(1));
-  case DivU:
+  case IndexOp::DivU:
     return wrap(low(0) / low(1));
-  case RemU:
+  case IndexOp::RemU:
     return wrap(low(0) % low(1));
-  case DivS:
+  case IndexOp::DivS:
     return in[1] == -1 ? wrap(0 - low(0)) : in[0] / in[1];
-  case RemS:
+  case IndexOp::RemS:
     return in[1] == -1 ? 0 : in[0] % in[1];
-  case MaxS:
+  case IndexOp::MaxS:
     return std::max(in[0], in[1]);
-  case MinS:
+  case IndexOp::MinS:
     return std::min(in[0], in[1]);
-  case MaxU:
+  case IndexOp::MaxU:
     return wrap(std::max(low(0), low(1)));
-  case MinU:
+  case IndexOp::MinU:
     return wrap(std::min(low(0), low(1)));
-  case And:
+  case IndexOp::And:
     return wrap(low(0) & low(1));
-  case Or:
+  case IndexOp::Or:
     return wrap(low(0) | low(1));
-  case Xor:
+  case IndexOp::Xor:
     return wrap(low(0) ^ low(1));
-  case Cast:
+  case IndexOp::Cast:
     return in[0];
-  case Select:
+  case IndexOp::Select:
     return in[0] ? in[1] : in[2];
-  case None:
+  case IndexOp::None:
     break;
   }
   return std::nullopt;
@@ -186,9 +164,9 @@ bool penstock::computeNumber(OperationName op, DictionaryAttr attributes,
     return true;
   }
   IndexOp arithmetic = getIndexOp(name);
-  if (arithmetic == None)
+  if (arithmetic == IndexOp::None)
     return true;
-  std::optional<int64_t> value = compute(arithmetic, in);
+  std::optional<int64_t> value = computeIndex(arithmetic, in);
   if (value)
     result = asIndex(*value);
   return value.has_value();
@@ -524,9 +502,9 @@ LogicalResult DeviceRun::step(const DeviceCode::Instruction &instruction) {
   for (int number : instruction.operands)
     if (registers[number].isPlain() && !registers[number].isData)
       plain.push_back(registers[number].value);
-  auto arithmetic = static_cast<IndexOp>(instruction.arithmetic);
-  if (arithmetic != None && plain.size() == instruction.operands.size()) {
-    std::optional<int64_t> value = compute(arithmetic, plain);
+  if (instruction.arithmetic != IndexOp::None &&
+      plain.size() == instruction.operands.size()) {
+    std::optional<int64_t> value = computeIndex(instruction.arithmetic, plain);
     if (!value)
       return op->emitError("S8: divides by zero");
     result = asIndex(*value);

@@ -71,6 +71,30 @@ struct DeviceNumber {
   bool isPlain() const { return isKnown && !slope && !from; }
 };
 
+/// Ops that compute indices from indices.
+enum class IndexOp {
+  None,
+  Add,
+  Sub,
+  Mul,
+  DivU,
+  RemU,
+  DivS,
+  RemS,
+  MaxS,
+  MinS,
+  MaxU,
+  MinU,
+  And,
+  Or,
+  Xor,
+  Cast,
+  Select
+};
+
+/// Returns nothing if it divides by zero, or is no arithmetic of indices.
+std::optional<int64_t> computeIndex(IndexOp op, llvm::ArrayRef<int64_t> in);
+
 /// Computes a number from others, by an op. Returns false for an index that
 /// cannot be computed (a division by zero).
 bool computeNumber(mlir::OperationName op, mlir::DictionaryAttr attributes,
@@ -97,6 +121,7 @@ public:
 
 private:
   friend class DeviceRun;
+  friend class Repetition;
   struct BufferUse {
     int slot;
     bool reads, writes;
@@ -122,8 +147,8 @@ private:
     llvm::SmallVector<int, 3> operands;
     llvm::SmallVector<BufferUse, 2> buffers;
     DeviceNumber constant;
-    /// The op of arithmetic on indices (0 for others), and its attributes.
-    int arithmetic = 0;
+    /// The op of arithmetic on indices, and its attributes.
+    IndexOp arithmetic = IndexOp::None;
     mlir::DictionaryAttr attributes;
     /// The blocks in a loop or test.
     int body = -1, otherwise = -1;

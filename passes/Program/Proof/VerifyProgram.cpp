@@ -13,6 +13,7 @@
 #include "passes/Program/Passes.h"
 #include "passes/Program/Proof/ArenaMap.h"
 #include "passes/Program/Proof/ProgramMachine.h"
+#include "passes/Program/Proof/Repetition.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -170,6 +171,7 @@ struct VerifyProgramPass
     if (ring == 1 && filling == 1 && hasManyMicrobatches(microbatches))
       longest = 2;
 
+    longest = getUpdatesUntilRepeated(codes, longest);
     for (auto &[device, code] : codes)
       if (failed(verifyBound(code, longest)))
         return failure();
@@ -192,15 +194,36 @@ struct VerifyProgramPass
                                        first + newest, &covers)))
             covers = false;
     }
-    if (covers)
-      return success();
-    for (int64_t first : {0, 3})
-      for (int64_t updates : llvm::seq_inclusive<int64_t>(1, longest))
-        // Evaluation begins where it likes, at any number of updates.
-        if (failed(execute(module, schedule, codes, first, updates,
-                           /*newest=*/first + updates % (ring + 1), nullptr)))
-          return failure();
+    if (!covers)
+      for (int64_t first : {0, 3})
+        for (int64_t updates : llvm::seq_inclusive<int64_t>(1, longest))
+          // Evaluation begins where it likes, at any number of updates.
+          if (failed(execute(module, schedule, codes, first, updates,
+                             /*newest=*/first + updates % (ring + 1), nullptr)))
+            return failure();
+    for (auto &[device, code] : codes)
+      if (failed(verifyRepetition(code, longest)))
+        return failure();
     return success();
+  }
+
+  /// Returns how many updates, `updates` at least, a segment has in which all
+  /// functions come to repeat themselves; `updates` where they do not.
+  int64_t getUpdatesUntilRepeated(const Codes &codes, int64_t updates) {
+    constexpr int64_t kMostMore = 64;
+    ScopedDiagnosticHandler silence(&getContext(),
+                                    [](Diagnostic &) { return success(); });
+    int64_t longest = updates;
+    for (auto &[device, code] : codes) {
+      int64_t more = 0;
+      while (failed(verifyRepetition(code, longest + more))) {
+        if (more >= kMostMore)
+          return updates;
+        more = std::max<int64_t>(2 * more, 1);
+      }
+      longest += more;
+    }
+    return longest;
   }
 
   /// Checks that a segment which is shortened while it runs does what a segment

@@ -1,0 +1,356 @@
+//===- Repetition.cpp - Longer segments repeat what was proved ------------===//
+//
+// Part of the Penstock project, under the Apache License v2.0 with LLVM
+// Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An outermost loop ends later by K when the segment is longer by Q updates.
+// Each number of its body has a growth, what it gains K iterations later, and a
+// rise, what it gains in a segment of Q more updates. A comparison a < b is at
+// its limit where a - b cannot change its sign any more. Three kinds of
+// iterations:
+//
+// - Behind the last one in which a comparison is not at the limit of growth and
+//   rise together, iteration i + K of a segment of N + Q updates does what
+//   iteration i does in one of N.
+// - Before the first one in which a comparison is not at the limit of its rise,
+//   or a number of an event has a rise, it does the same in all longer
+//   segments.
+// - Where K of them in a row are of both kinds, a segment of N + Q updates is
+//   one of N with these repeated.
+//
+// Nothing is carried from one iteration to the next, so that each is computed
+// by itself.
+//===----------------------------------------------------------------------===//
+
+#include "passes/Program/Proof/Repetition.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace penstock;
+
+namespace penstock {
+
+class Repetition {
+public:
+  Repetition(const DeviceCode &code, int64_t updates, int64_t period)
+      : code(code), updates(updates), period(period),
+        registers(code.registers.size()) {}
+
+  LogicalResult run();
+  /// Not 1 after run() if the period has to be so many times as long.
+  int64_t getFactor() const { return factor; }
+
+private:
+  using Instruction = DeviceCode::Instruction;
+  struct Number {
+    int64_t value = 0, growth = 0, rise = 0;
+    bool isKnown = false;
+
+    bool isFixed() const { return isKnown && !growth && !rise; }
+  };
+
+  LogicalResult runBlock(int block, bool isOutermost);
+  LogicalResult runLoop(const Instruction &loop);
+  LogicalResult runOutermostLoop(const Instruction &loop);
+  LogicalResult step(const Instruction &instruction);
+  LogicalResult useNumber(const Instruction &instruction);
+  bool compare(Operation *op, arith::CmpIPredicate predicate, const Number &a,
+               const Number &b);
+  void divide(Operation *op, const Number &by, Number &number);
+  void noteStart(Operation *op);
+  void noteEnd(Operation *op);
+  LogicalResult reject(Operation *op) const {
+    return op->emitError("S8: does not repeat itself within a segment of ")
+           << updates << " updates, so that nothing is known of longer ones";
+  }
+
+  const DeviceCode &code;
+  const int64_t updates, period;
+  int64_t factor = 1;
+  std::vector<Number> registers;
+  /// The iteration of the outermost loop, the last one of the start and the
+  /// first one of the end of a segment, and why they are.
+  int64_t iteration = 0, start = 0, end = 0;
+  Operation *startReason = nullptr, *endReason = nullptr;
+};
+
+} // namespace penstock
+
+void Repetition::noteStart(Operation *op) {
+  if (iteration <= start)
+    return;
+  start = iteration;
+  startReason = op;
+}
+
+void Repetition::noteEnd(Operation *op) {
+  if (iteration >= end)
+    return;
+  end = iteration;
+  endReason = op;
+}
+
+/// Returns true if a difference that changes by `change` again and again leaves
+/// the predicate as it is.
+static bool isAtLimit(arith::CmpIPredicate predicate, int64_t difference,
+                      int64_t change) {
+  if (!change)
+    return true;
+  if (difference)
+    return (difference > 0) == (change > 0);
+  auto holds = [&](int64_t value) {
+    return arith::applyCmpPredicate(
+        predicate, APInt(64, static_cast<uint64_t>(value), /*isSigned=*/true),
+        APInt(64, 0));
+  };
+  return holds(0) == holds(change);
+}
+
+static arith::CmpIPredicate asSigned(arith::CmpIPredicate predicate) {
+  switch (predicate) {
+  case arith::CmpIPredicate::ult:
+    return arith::CmpIPredicate::slt;
+  case arith::CmpIPredicate::ule:
+    return arith::CmpIPredicate::sle;
+  case arith::CmpIPredicate::ugt:
+    return arith::CmpIPredicate::sgt;
+  case arith::CmpIPredicate::uge:
+    return arith::CmpIPredicate::sge;
+  default:
+    return predicate;
+  }
+}
+
+bool Repetition::compare(Operation *op, arith::CmpIPredicate predicate,
+                         const Number &a, const Number &b) {
+  bool truth = arith::applyCmpPredicate(
+      predicate, APInt(64, static_cast<uint64_t>(a.value)),
+      APInt(64, static_cast<uint64_t>(b.value)));
+  // Negative numbers are large ones for as long as they are negative.
+  if (asSigned(predicate) != predicate && (a.value < 0 || b.value < 0)) {
+    for (const Number &number : {a, b}) {
+      if (number.value >= 0)
+        continue;
+      if (number.growth || number.rise)
+        noteStart(op);
+      if (number.rise)
+        noteEnd(op);
+    }
+    return truth;
+  }
+  predicate = asSigned(predicate);
+  int64_t difference = a.value - b.value, rise = a.rise - b.rise;
+  if (!isAtLimit(predicate, difference, a.growth - b.growth + rise))
+    noteStart(op);
+  if (!isAtLimit(predicate, difference, rise))
+    noteEnd(op);
+  return truth;
+}
+
+/// The quotient grows evenly where what the dividend gains is a multiple.
+void Repetition::divide(Operation *op, const Number &by, Number &number) {
+  if (number.isFixed())
+    return;
+  if (!by.isFixed() || by.value <= 0) {
+    number = {};
+    return;
+  }
+  if (number.value < 0)
+    noteStart(op);
+  int64_t common = std::gcd(std::gcd(number.growth, number.rise), by.value);
+  if (common != by.value)
+    factor = std::lcm(factor, by.value / common);
+}
+
+LogicalResult Repetition::step(const Instruction &instruction) {
+  Operation *op = instruction.op;
+  Number result;
+  SmallVector<Number, 3> in;
+  for (int operand : instruction.operands)
+    in.push_back(registers[operand]);
+  bool isKnown = llvm::all_of(in, [](const Number &n) { return n.isKnown; });
+  if (auto test = dyn_cast<arith::CmpIOp>(op); test && isKnown) {
+    result.value = compare(op, test.getPredicate(), in[0], in[1]);
+    result.isKnown = true;
+  } else if (isKnown && instruction.arithmetic != IndexOp::None) {
+    auto is = [&](std::initializer_list<IndexOp> ops) {
+      return llvm::is_contained(ops, instruction.arithmetic);
+    };
+    SmallVector<int64_t, 3> values;
+    for (const Number &number : in)
+      values.push_back(number.value);
+    std::optional<int64_t> value = computeIndex(instruction.arithmetic, values);
+    if (!value)
+      return op->emitError("S8: divides by zero");
+    result.isKnown = true;
+    Number a = in[0], b = in.back();
+    if (is({IndexOp::Add})) {
+      result.growth = a.growth + b.growth;
+      result.rise = a.rise + b.rise;
+    } else if (is({IndexOp::Sub})) {
+      result.growth = a.growth - b.growth;
+      result.rise = a.rise - b.rise;
+    } else if (is({IndexOp::Mul})) {
+      result.growth = a.growth * b.value + b.growth * a.value;
+      result.rise = a.rise * b.value + b.rise * a.value;
+      result.isKnown = a.isFixed() || b.isFixed();
+    } else if (is({IndexOp::DivU, IndexOp::DivS, IndexOp::RemU,
+                   IndexOp::RemS})) {
+      divide(op, b, a);
+      result.isKnown = a.isKnown;
+      if (a.isKnown && is({IndexOp::DivU, IndexOp::DivS}) && !a.isFixed()) {
+        result.growth = a.growth / b.value;
+        result.rise = a.rise / b.value;
+      }
+    } else if (is({IndexOp::MaxS, IndexOp::MinS, IndexOp::MaxU,
+                   IndexOp::MinU})) {
+      bool isLess = compare(op,
+                            is({IndexOp::MaxU, IndexOp::MinU})
+                                ? arith::CmpIPredicate::ult
+                                : arith::CmpIPredicate::slt,
+                            a, b);
+      // Of equal ones, that which is it at the limit.
+      result = isLess == is({IndexOp::MinS, IndexOp::MinU}) ? a : b;
+    } else if (is({IndexOp::Select})) {
+      result = in[0].value ? in[1] : in[2];
+    } else if (is({IndexOp::Cast})) {
+      result = a;
+    } else {
+      // Bits, of truth values.
+      result.isKnown =
+          llvm::all_of(in, [](const Number &n) { return n.isFixed(); });
+    }
+    result.value = *value;
+  }
+  registers[instruction.result] = result;
+  return success();
+}
+
+/// In the midst of a segment a number does not depend on its length.
+LogicalResult Repetition::useNumber(const Instruction &instruction) {
+  const Number &number = registers[instruction.operands[0]];
+  if (!number.isKnown)
+    return reject(instruction.op);
+  if (number.rise)
+    noteEnd(instruction.op);
+  return success();
+}
+
+LogicalResult Repetition::runLoop(const Instruction &loop) {
+  const Number lower = registers[loop.operands[0]],
+               upper = registers[loop.operands[1]],
+               step = registers[loop.operands[2]];
+  if (!lower.isKnown || !upper.isKnown || !step.isFixed() ||
+      lower.growth != upper.growth || lower.rise != upper.rise)
+    return reject(loop.op);
+  Number counter = lower;
+  for (; counter.value < upper.value; counter.value += step.value) {
+    registers[loop.result] = counter;
+    if (failed(runBlock(loop.body, /*isOutermost=*/false)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Repetition::runOutermostLoop(const Instruction &loop) {
+  const Number lower = registers[loop.operands[0]],
+               upper = registers[loop.operands[1]],
+               step = registers[loop.operands[2]];
+  if (!lower.isFixed() || !upper.isKnown || !step.isFixed())
+    return reject(loop.op);
+  if (upper.rise <= 0)
+    return loop.op->emitError(
+        "S8: has no more iterations in a segment of more updates");
+  if (upper.rise % step.value)
+    factor = std::lcm(factor, step.value / std::gcd(step.value, upper.rise));
+  start = lower.value - 1;
+  end = upper.value;
+  startReason = endReason = nullptr;
+  for (iteration = lower.value; iteration < upper.value;
+       iteration += step.value) {
+    registers[loop.result] = {iteration, upper.rise, 0, true};
+    if (failed(runBlock(loop.body, /*isOutermost=*/false)))
+      return failure();
+    if (factor > 1)
+      return success();
+  }
+  if (end - start > upper.rise)
+    return success();
+  return reject(startReason ? startReason : endReason ? endReason : loop.op);
+}
+
+LogicalResult Repetition::runBlock(int block, bool isOutermost) {
+  for (const Instruction &instruction : code.blocks[block]) {
+    switch (instruction.kind) {
+    case Instruction::Constant:
+      registers[instruction.result] = {instruction.constant.value, 0, 0,
+                                       !instruction.constant.isData};
+      break;
+    case Instruction::Bound:
+      // As nobody is told otherwise, the segment has its length.
+      registers[instruction.result] = {updates, 0, period, true};
+      break;
+    case Instruction::Slot:
+    case Instruction::Event:
+      if (failed(useNumber(instruction)))
+        return failure();
+      break;
+    case Instruction::Call:
+      for (Value result : instruction.op->getResults())
+        registers[code.registers.lookup(result)] = {};
+      break;
+    case Instruction::Loop:
+      if (failed(isOutermost ? runOutermostLoop(instruction)
+                             : runLoop(instruction)))
+        return failure();
+      break;
+    case Instruction::Test: {
+      const Number &condition = registers[instruction.operands[0]];
+      if (!condition.isKnown)
+        return reject(instruction.op);
+      int body = condition.value ? instruction.body : instruction.otherwise;
+      if (body >= 0 && failed(runBlock(body, /*isOutermost=*/false)))
+        return failure();
+      break;
+    }
+    default:
+      if (failed(step(instruction)))
+        return failure();
+    }
+    if (factor > 1)
+      return success();
+  }
+  return success();
+}
+
+LogicalResult Repetition::run() {
+  // Evaluation is told which version to take.
+  const int64_t first = 3, newest = 4;
+  const Number arguments[] = {
+      {first, 0, 0, true}, {updates, 0, period, true}, {newest, 0, 0, true}};
+  for (auto [argument, number] : llvm::zip(code.arguments, arguments))
+    registers[argument] = number;
+  return runBlock(static_cast<int>(code.blocks.size()) - 1,
+                  /*isOutermost=*/true);
+}
+
+LogicalResult penstock::verifyRepetition(const DeviceCode &code,
+                                         int64_t updates) {
+  int64_t period = 1;
+  for (int64_t less = 0; less < std::min(period, updates); ++less) {
+    Repetition repetition(code, updates - less, period);
+    if (failed(repetition.run()))
+      return failure();
+    if (repetition.getFactor() == 1)
+      continue;
+    period *= repetition.getFactor();
+    if (period > updates)
+      return code.getFunction().emitError("S8: does not repeat itself within ")
+             << updates << " updates";
+    less = -1;
+  }
+  return success();
+}
