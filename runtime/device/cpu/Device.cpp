@@ -11,6 +11,7 @@
 #include "runtime/device/Cores.h"
 #include "runtime/device/cpu/OpenMP.h"
 #include "runtime/observe/Failure.h"
+#include "runtime/support/CopyPastCaches.h"
 
 #include <cstring>
 
@@ -91,7 +92,12 @@ void CpuDevice::upload(Address at, const void *host, uint64_t bytes) {
 }
 
 void CpuDevice::download(void *host, Address at, uint64_t bytes) {
-  std::memcpy(host, pointerTo(at), bytes);
+  // Of a large value, nothing would be left in a cache until somebody reads it.
+  constexpr uint64_t kLarge = 4 << 20;
+  if (bytes < kLarge)
+    std::memcpy(host, pointerTo(at), bytes);
+  else
+    copyPastCaches(host, pointerTo(at), bytes);
 }
 
 void CpuDevice::copy(Address at, DeviceMemory &from, Address fromAt,
