@@ -13,6 +13,7 @@
 #include "LinearProgram.h"
 #include "runtime/run/SinkValues.h"
 
+#include <functional>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -76,15 +77,21 @@ protected:
     return results;
   }
 
-  /// Each device in an instance of its own.
-  Results runApart(std::unique_ptr<runtime::Transport> firstEnd,
-                   std::unique_ptr<runtime::Transport> secondEnd) {
+  /// Each device in an instance of its own. `watch` is called while they run.
+  Results runApart(
+      std::unique_ptr<runtime::Transport> firstEnd,
+      std::unique_ptr<runtime::Transport> secondEnd,
+      const std::function<void(const Instance &first, const Instance &second)>
+          &watch = nullptr) {
     Instance first(linear.program, std::move(firstEnd), {true, false});
     Instance second(linear.program, std::move(secondEnd), {false, true});
     Results results;
     std::vector<float> none;
-    std::thread other([&] { run(first, none); });
-    run(second, results.losses);
+    std::thread one([&] { run(first, none); });
+    std::thread other([&] { run(second, results.losses); });
+    if (watch)
+      watch(first, second);
+    one.join();
     other.join();
     EXPECT_TRUE(none.empty());
     EXPECT_EQ(first.devices().size(), 1u);

@@ -86,10 +86,30 @@ public:
     wire.thread.join();
   }
 
+  /// A message is copied at once at either end.
+  std::vector<TransferCount> count() const override {
+    std::lock_guard<std::mutex> lock(wire.mutex);
+    std::vector<TransferCount> counts;
+    for (uint32_t id : sending)
+      counts.push_back({id, 0, wire.lines[id].sent, wire.lines[id].sent});
+    for (uint32_t id : receiving)
+      counts.push_back(
+          {id, 0, wire.lines[id].received, wire.lines[id].received});
+    return counts;
+  }
+
 private:
   Wire &wire;
   std::vector<uint32_t> sending, receiving;
 };
+
+void Wire::hold(uint32_t channel, int64_t messages) {
+  std::lock_guard<std::mutex> lock(mutex);
+  heldChannel = channel;
+  heldBehind = messages;
+}
+
+void Wire::release() { hold(UINT32_MAX, 0); }
 
 std::unique_ptr<Transport> Wire::makeEnd() {
   std::lock_guard<std::mutex> lock(mutex);
@@ -121,6 +141,8 @@ bool Wire::move() {
 }
 
 bool Wire::take(Line &line) {
+  if (line.from->index == heldChannel && line.sent >= heldBehind)
+    return false;
   // Sometimes the slot has to stay as it is for longer.
   if (random() % 2)
     return false;

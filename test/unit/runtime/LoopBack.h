@@ -29,6 +29,10 @@ public:
   /// The transport of one end; both ends are made before either is used.
   std::unique_ptr<runtime::Transport> makeEnd();
 
+  /// From now on, takes no more messages of a channel than so many.
+  void hold(uint32_t channel, int64_t messages);
+  void release();
+
 private:
   friend class LoopBack;
 
@@ -54,6 +58,9 @@ private:
   std::condition_variable changed;
   std::mt19937 random;
   std::vector<Line> lines; // by channel
+  /// The channel that is held, and behind how many of its messages.
+  uint32_t heldChannel = UINT32_MAX;
+  int64_t heldBehind = 0;
   uint32_t ends = 0;
   std::thread thread;
 };
