@@ -185,7 +185,8 @@ def compare(module, shape, folder, options):
 
 
 def summarize(name, ratios):
-    first, median, third = statistics.quantiles(ratios, n=4)
+    first, median, third = (statistics.quantiles(ratios, n=4) if len(ratios) > 1
+                            else ratios * 3)
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
     print(f"{name}: geometric mean {mean:.2f}, quartiles {first:.2f}, {median:.2f}, {third:.2f}, "
           f"slower than PyTorch {sum(r < 1 for r in ratios)} of {len(ratios)}, by more than half "

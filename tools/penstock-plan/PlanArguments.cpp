@@ -9,7 +9,7 @@
 #include "PlanArguments.h"
 
 #include "penstock/Driver/DeviceModels.h"
-
+#include "penstock/Import/Import.h"
 #include "penstock/Optimizers/OptimizerSpec.h"
 #include "penstock/Support/CommandLine.h"
 
@@ -448,8 +448,7 @@ std::optional<PlanArguments> penstock::parseArguments(int argc,
     return std::nullopt;
   PlanArguments arguments;
   arguments.input = input;
-  arguments.isModel = StringRef(input).ends_with(".onnx") ||
-                      StringRef(input).ends_with(".onnxtext");
+  arguments.isModel = isModelPath(input);
   arguments.algorithm = algorithm;
   arguments.devices = devices;
   arguments.deviceMemory = deviceMemory;
