@@ -48,6 +48,11 @@ private:
   struct Number {
     int64_t value = 0, growth = 0, rise = 0;
     bool isKnown = false;
+    /// The comparison behind it that is not at the limit of growth and rise,
+    /// and that which is not at the limit of its rise.
+    Operation *isOfStart = nullptr, *isOfEnd = nullptr;
+    /// It would be known in periods so many times as long.
+    int64_t factor = 1;
 
     bool isFixed() const { return isKnown && !growth && !rise; }
   };
@@ -57,9 +62,11 @@ private:
   LogicalResult runOutermostLoop(const Instruction &loop);
   LogicalResult step(const Instruction &instruction);
   LogicalResult useNumber(const Instruction &instruction);
-  bool compare(Operation *op, arith::CmpIPredicate predicate, const Number &a,
-               const Number &b);
-  void divide(Operation *op, const Number &by, Number &number);
+  Number compare(Operation *op, arith::CmpIPredicate predicate, const Number &a,
+                 const Number &b);
+  static Number divide(Operation *op, bool isQuotient, const Number &number,
+                       const Number &by);
+  LogicalResult use(Operation *op, const Number &number);
   void noteStart(Operation *op);
   void noteEnd(Operation *op);
   LogicalResult reject(Operation *op) const {
@@ -124,45 +131,66 @@ static arith::CmpIPredicate asSigned(arith::CmpIPredicate predicate) {
   }
 }
 
-bool Repetition::compare(Operation *op, arith::CmpIPredicate predicate,
-                         const Number &a, const Number &b) {
-  bool truth = arith::applyCmpPredicate(
+/// Takes in what an event depends on, and nothing else: a learning rate may
+/// have a step at any update.
+LogicalResult Repetition::use(Operation *op, const Number &number) {
+  factor = std::lcm(factor, number.factor);
+  if (factor == 1 && !number.isKnown)
+    return reject(op);
+  if (number.isOfStart)
+    noteStart(number.isOfStart);
+  if (number.isOfEnd)
+    noteEnd(number.isOfEnd);
+  return success();
+}
+
+Repetition::Number Repetition::compare(Operation *op,
+                                       arith::CmpIPredicate predicate,
+                                       const Number &a, const Number &b) {
+  Number truth;
+  truth.value = arith::applyCmpPredicate(
       predicate, APInt(64, static_cast<uint64_t>(a.value)),
       APInt(64, static_cast<uint64_t>(b.value)));
+  truth.isKnown = true;
   // Negative numbers are large ones for as long as they are negative.
   if (asSigned(predicate) != predicate && (a.value < 0 || b.value < 0)) {
     for (const Number &number : {a, b}) {
       if (number.value >= 0)
         continue;
       if (number.growth || number.rise)
-        noteStart(op);
+        truth.isOfStart = op;
       if (number.rise)
-        noteEnd(op);
+        truth.isOfEnd = op;
     }
     return truth;
   }
   predicate = asSigned(predicate);
   int64_t difference = a.value - b.value, rise = a.rise - b.rise;
   if (!isAtLimit(predicate, difference, a.growth - b.growth + rise))
-    noteStart(op);
+    truth.isOfStart = op;
   if (!isAtLimit(predicate, difference, rise))
-    noteEnd(op);
+    truth.isOfEnd = op;
   return truth;
 }
 
-/// The quotient grows evenly where what the dividend gains is a multiple.
-void Repetition::divide(Operation *op, const Number &by, Number &number) {
-  if (number.isFixed())
-    return;
-  if (!by.isFixed() || by.value <= 0) {
-    number = {};
-    return;
-  }
+/// What a division makes of a number, but for its value. It grows evenly where
+/// what the number gains is a multiple.
+Repetition::Number Repetition::divide(Operation *op, bool isQuotient,
+                                      const Number &number, const Number &by) {
+  Number result;
+  result.isKnown = by.isFixed() && (number.isFixed() || by.value > 0);
+  if (number.isFixed() || !result.isKnown)
+    return result;
   if (number.value < 0)
-    noteStart(op);
+    result.isOfStart = op;
   int64_t common = std::gcd(std::gcd(number.growth, number.rise), by.value);
-  if (common != by.value)
-    factor = std::lcm(factor, by.value / common);
+  result.factor = by.value / common;
+  result.isKnown = result.factor == 1;
+  if (isQuotient) {
+    result.growth = number.growth / by.value;
+    result.rise = number.rise / by.value;
+  }
+  return result;
 }
 
 LogicalResult Repetition::step(const Instruction &instruction) {
@@ -173,8 +201,7 @@ LogicalResult Repetition::step(const Instruction &instruction) {
     in.push_back(registers[operand]);
   bool isKnown = llvm::all_of(in, [](const Number &n) { return n.isKnown; });
   if (auto test = dyn_cast<arith::CmpIOp>(op); test && isKnown) {
-    result.value = compare(op, test.getPredicate(), in[0], in[1]);
-    result.isKnown = true;
+    result = compare(op, test.getPredicate(), in[0], in[1]);
   } else if (isKnown && instruction.arithmetic != IndexOp::None) {
     auto is = [&](std::initializer_list<IndexOp> ops) {
       return llvm::is_contained(ops, instruction.arithmetic);
@@ -199,21 +226,17 @@ LogicalResult Repetition::step(const Instruction &instruction) {
       result.isKnown = a.isFixed() || b.isFixed();
     } else if (is({IndexOp::DivU, IndexOp::DivS, IndexOp::RemU,
                    IndexOp::RemS})) {
-      divide(op, b, a);
-      result.isKnown = a.isKnown;
-      if (a.isKnown && is({IndexOp::DivU, IndexOp::DivS}) && !a.isFixed()) {
-        result.growth = a.growth / b.value;
-        result.rise = a.rise / b.value;
-      }
+      result = divide(op, is({IndexOp::DivU, IndexOp::DivS}), a, b);
     } else if (is({IndexOp::MaxS, IndexOp::MinS, IndexOp::MaxU,
                    IndexOp::MinU})) {
-      bool isLess = compare(op,
-                            is({IndexOp::MaxU, IndexOp::MinU})
-                                ? arith::CmpIPredicate::ult
-                                : arith::CmpIPredicate::slt,
-                            a, b);
+      Number isLess = compare(op,
+                              is({IndexOp::MaxU, IndexOp::MinU})
+                                  ? arith::CmpIPredicate::ult
+                                  : arith::CmpIPredicate::slt,
+                              a, b);
       // Of equal ones, that which is it at the limit.
-      result = isLess == is({IndexOp::MinS, IndexOp::MinU}) ? a : b;
+      result = isLess.value == is({IndexOp::MinS, IndexOp::MinU}) ? a : b;
+      in.push_back(isLess);
     } else if (is({IndexOp::Select})) {
       result = in[0].value ? in[1] : in[2];
     } else if (is({IndexOp::Cast})) {
@@ -225,6 +248,13 @@ LogicalResult Repetition::step(const Instruction &instruction) {
     }
     result.value = *value;
   }
+  for (const Number &number : in) {
+    result.factor = std::lcm(result.factor, number.factor);
+    if (number.isOfStart)
+      result.isOfStart = number.isOfStart;
+    if (number.isOfEnd)
+      result.isOfEnd = number.isOfEnd;
+  }
   registers[instruction.result] = result;
   return success();
 }
@@ -232,19 +262,22 @@ LogicalResult Repetition::step(const Instruction &instruction) {
 /// In the midst of a segment a number does not depend on its length.
 LogicalResult Repetition::useNumber(const Instruction &instruction) {
   const Number &number = registers[instruction.operands[0]];
-  if (!number.isKnown)
-    return reject(instruction.op);
   if (number.rise)
     noteEnd(instruction.op);
-  return success();
+  return use(instruction.op, number);
 }
 
 LogicalResult Repetition::runLoop(const Instruction &loop) {
   const Number lower = registers[loop.operands[0]],
                upper = registers[loop.operands[1]],
                step = registers[loop.operands[2]];
-  if (!lower.isKnown || !upper.isKnown || !step.isFixed() ||
-      lower.growth != upper.growth || lower.rise != upper.rise)
+  for (const Number &number : {lower, upper, step})
+    if (failed(use(loop.op, number)))
+      return failure();
+  if (factor > 1)
+    return success();
+  if (!step.isFixed() || lower.growth != upper.growth ||
+      lower.rise != upper.rise)
     return reject(loop.op);
   Number counter = lower;
   for (; counter.value < upper.value; counter.value += step.value) {
@@ -259,7 +292,16 @@ LogicalResult Repetition::runOutermostLoop(const Instruction &loop) {
   const Number lower = registers[loop.operands[0]],
                upper = registers[loop.operands[1]],
                step = registers[loop.operands[2]];
-  if (!lower.isFixed() || !upper.isKnown || !step.isFixed())
+  iteration = 0;
+  start = -1;
+  end = 1;
+  startReason = endReason = nullptr;
+  for (const Number &number : {lower, upper, step})
+    if (failed(use(loop.op, number)))
+      return failure();
+  if (factor > 1)
+    return success();
+  if (!lower.isFixed() || !step.isFixed() || startReason || endReason)
     return reject(loop.op);
   if (upper.rise <= 0)
     return loop.op->emitError(
@@ -268,7 +310,6 @@ LogicalResult Repetition::runOutermostLoop(const Instruction &loop) {
     factor = std::lcm(factor, step.value / std::gcd(step.value, upper.rise));
   start = lower.value - 1;
   end = upper.value;
-  startReason = endReason = nullptr;
   for (iteration = lower.value; iteration < upper.value;
        iteration += step.value) {
     registers[loop.result] = {iteration, upper.rise, 0, true};
@@ -309,8 +350,10 @@ LogicalResult Repetition::runBlock(int block, bool isOutermost) {
       break;
     case Instruction::Test: {
       const Number &condition = registers[instruction.operands[0]];
-      if (!condition.isKnown)
-        return reject(instruction.op);
+      if (failed(use(instruction.op, condition)))
+        return failure();
+      if (factor > 1)
+        return success();
       int body = condition.value ? instruction.body : instruction.otherwise;
       if (body >= 0 && failed(runBlock(body, /*isOutermost=*/false)))
         return failure();

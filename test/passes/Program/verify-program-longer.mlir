@@ -130,6 +130,16 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
+@@
+-      pipeline.mark @F[%t]
++      %m = arith.addi %n, %c1000 : index
++      %some = arith.divui %c9, %m : index
++      %k = arith.addi %t, %some : index
++      // expected-error @below {{S8: does not repeat itself within a segment of 4 updates}}
++      pipeline.mark @F[%k]
+
+// -----
+
 // A loop that becomes longer from one iteration to the next.
 @@
 -    scf.if %true {
@@ -165,3 +175,25 @@ func.func @train.0(%first: index, %updates: index)
 +      } else {
 +        pipeline.mark @F[%t]
 +      }
+
+// -----
+
+// The end of the loop is another one in long segments.
+@@
+-  scf.for %t = %first to %end step %c1 {
++  %most = arith.addi %first, %c1000 : index
++  %least = arith.minsi %end, %most : index
++  // expected-error @below {{S8: does not repeat itself within a segment of 4 updates}}
++  scf.for %t = %first to %least step %c1 {
+
+// -----
+
+// What only data depends on, as a learning rate of update 1000, is another matter.
+@@
+-      pipeline.mark @F[%t]
++      pipeline.mark @F[%t]
++      %turn = arith.remui %n, %c1000 : index
++      %isLast = arith.cmpi eq, %turn, %c9 : index
++      %one = arith.constant 1.0 : f32
++      %two = arith.constant 2.0 : f32
++      %rate = arith.select %isLast, %one, %two : f32
