@@ -1,7 +1,8 @@
-"""check_package.py DIR: what is in the Debian packages of DIR, and what they need.
+"""check_package.py DIR SHIM...: what is in the Debian packages of DIR, and what they
+need.
 
 A package has to hold the files below, nothing outside of /usr, and no file of
-another one. It has to depend on the package of each library that one of its
+another one. Each SHIM is a transport that was built for some MPI. It has to depend on the package of each library that one of its
 binaries names, and on what it calls otherwise.
 """
 
@@ -34,10 +35,8 @@ FILES = {
                      "include/penstock/Driver/Compiler.h",
                      "include/penstock-compiler/dialects/Pipeline/PipelineOps.td",
                      "lib/cmake/Penstock/PenstockCompiler.cmake"],
-    "penstock-mpi": ["bin/penstock-build-mpi",
-                     "lib/penstock/libpenstock-mpi-openmpi.so",
-                     "lib/penstock/libpenstock-mpi-mpich.so",
-                     "share/penstock/mpi/Shim.c"],
+    "penstock-mpi": ["bin/penstock-build-mpi", "share/penstock/mpi/Shim.c"] + [
+        f"lib/penstock/{shim}" for shim in sys.argv[2:]],
 }
 # Called, linked or loaded by name.
 CALLED = {"penstock": {"g++", "libgomp1", "libdnnl2"},
