@@ -61,6 +61,7 @@ TEST_F(EngineTest, EndsWithTheTextOfMpi) {
                           {false, true});
         std::vector<float> losses;
         breakLoopBackMpi(1);
+        open(instance);
         run(instance, losses);
       },
       testing::ExitedWithCode(PENSTOCK_PEER_FAILED),

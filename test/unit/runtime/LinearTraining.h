@@ -40,10 +40,13 @@ protected:
     ASSERT_FALSE(files[0].open(linear.modelPath, "model"));
   }
 
-  /// Trains, evaluates and trains again.
-  void run(Instance &instance, std::vector<float> &losses) {
+  void open(Instance &instance) {
     runtime::Error error = instance.open(files, /*isTraced=*/false);
     ASSERT_FALSE(error) << error.text;
+  }
+
+  /// Trains, evaluates and trains again.
+  void run(Instance &instance, std::vector<float> &losses) {
     struct {
       uint32_t role;
       int64_t first, count, version;
@@ -70,6 +73,7 @@ protected:
   Results runTogether() {
     Instance both(linear.program);
     Results results;
+    open(both);
     run(both, results.losses);
     results.w1 = read(both, 0);
     results.w2 = read(both, 1);
@@ -87,6 +91,8 @@ protected:
     Instance second(linear.program, std::move(secondEnd), {false, true});
     Results results;
     std::vector<float> none;
+    open(first);
+    open(second);
     std::thread one([&] { run(first, none); });
     std::thread other([&] { run(second, results.losses); });
     if (watch)
