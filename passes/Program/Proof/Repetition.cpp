@@ -173,7 +173,7 @@ Repetition::Number Repetition::compare(Operation *op,
   return truth;
 }
 
-/// What a division makes of a number, but for its value. It grows evenly where
+/// Returns the growth and rise of a quotient or rest. It grows evenly where
 /// what the number gains is a multiple.
 Repetition::Number Repetition::divide(Operation *op, bool isQuotient,
                                       const Number &number, const Number &by) {

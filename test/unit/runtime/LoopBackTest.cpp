@@ -29,13 +29,12 @@ TEST_F(LoopBackTest, ComputesTheBitsOfOneInstance) {
   }
 }
 
-/// What the process of an instance would say of it in a beat.
+/// Returns what the process of an instance would say of it in a beat.
 ProcessState getState(const Instance &instance) {
   return {record(instance.positions()), instance.countTransfers()};
 }
 
-// All live, nobody works, and the only message that would help is not under
-// way.
+// All live, nobody works, and the only message that would help does not move.
 TEST_F(LoopBackTest, FindsADeadlockWithinSeconds) {
   constexpr int64_t kSecond = 1000000000, kHeldBehind = 11;
   uint32_t held = 0;
