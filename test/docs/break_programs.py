@@ -92,7 +92,14 @@ CASES = {
         ("mlp", "program",
          replace(r"( *)(%\w+ = arith.addi %first, )%updates",
                  r"\1%last = arith.constant 4 : index\n\1\2%last")),
-        # Update 1000 again and again.
+        # The thousandth update of a segment again and again, and update 1000.
+        ("mlp", "program",
+         replace(r"( *)pipeline.mark @s0.U\[(%\w+)\]",
+                 r"\1%last = arith.constant 1000 : index\n"
+                 r"\1%passed = arith.subi \2, %first : index\n"
+                 r"\1%at_most = arith.minsi %passed, %last : index\n"
+                 r"\1%update = arith.addi %first, %at_most : index\n"
+                 r"\1pipeline.mark @s0.U[%update]")),
         ("mlp", "program",
          replace(r"( *)pipeline.mark @s0.U\[(%\w+)\]",
                  r"\1%last = arith.constant 1000 : index\n"

@@ -4,10 +4,10 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An outermost loop ends later by K when the segment is longer by Q updates.
-// Each number of its body has a growth, what it gains K iterations later, and a
-// rise, what it gains in a segment of Q more updates. A comparison a < b is at
-// its limit where a - b cannot change its sign any more. Three kinds of
-// iterations:
+// Each number of its body has a growth, what it gains K iterations later, a
+// rise, what it gains in a segment of Q more updates, and a shift, what it
+// gains in one that begins Q updates later. A comparison a < b is at its limit
+// where a - b cannot change its sign any more. Three kinds of iterations:
 //
 // - Behind the last one in which a comparison is not at the limit of growth and
 //   rise together, iteration i + K of a segment of N + Q updates does what
@@ -17,6 +17,9 @@
 //   segments.
 // - Where K of them in a row are of both kinds, a segment of N + Q updates is
 //   one of N with these repeated.
+//
+// All comparisons are at the limit of their shift, so that segments do the same
+// wherever they begin.
 //
 // Nothing is carried from one iteration to the next, so that each is computed
 // by itself.
@@ -46,15 +49,15 @@ public:
 private:
   using Instruction = DeviceCode::Instruction;
   struct Number {
-    int64_t value = 0, growth = 0, rise = 0;
+    int64_t value = 0, growth = 0, rise = 0, shift = 0;
     bool isKnown = false;
     /// The comparison behind it that is not at the limit of growth and rise,
-    /// and that which is not at the limit of its rise.
-    Operation *isOfStart = nullptr, *isOfEnd = nullptr;
+    /// and those which are not at the limit of their rise and of their shift.
+    Operation *isOfStart = nullptr, *isOfEnd = nullptr, *isOfFirst = nullptr;
     /// It would be known in periods so many times as long.
     int64_t factor = 1;
 
-    bool isFixed() const { return isKnown && !growth && !rise; }
+    bool isFixed() const { return isKnown && !growth && !rise && !shift; }
   };
 
   LogicalResult runBlock(int block, bool isOutermost);
@@ -137,6 +140,9 @@ LogicalResult Repetition::use(Operation *op, const Number &number) {
   factor = std::lcm(factor, number.factor);
   if (factor == 1 && !number.isKnown)
     return reject(op);
+  if (number.isOfFirst)
+    return number.isOfFirst->emitError(
+        "S8: is decided otherwise where a segment begins later");
   if (number.isOfStart)
     noteStart(number.isOfStart);
   if (number.isOfEnd)
@@ -161,6 +167,8 @@ Repetition::Number Repetition::compare(Operation *op,
         truth.isOfStart = op;
       if (number.rise)
         truth.isOfEnd = op;
+      if (number.shift)
+        truth.isOfFirst = op;
     }
     return truth;
   }
@@ -170,6 +178,8 @@ Repetition::Number Repetition::compare(Operation *op,
     truth.isOfStart = op;
   if (!isAtLimit(predicate, difference, rise))
     truth.isOfEnd = op;
+  if (!isAtLimit(predicate, difference, a.shift - b.shift))
+    truth.isOfFirst = op;
   return truth;
 }
 
@@ -182,13 +192,15 @@ Repetition::Number Repetition::divide(Operation *op, bool isQuotient,
   if (number.isFixed() || !result.isKnown)
     return result;
   if (number.value < 0)
-    result.isOfStart = op;
-  int64_t common = std::gcd(std::gcd(number.growth, number.rise), by.value);
+    (number.growth || number.rise ? result.isOfStart : result.isOfFirst) = op;
+  int64_t common = std::gcd(std::gcd(number.growth, number.rise),
+                            std::gcd(number.shift, by.value));
   result.factor = by.value / common;
   result.isKnown = result.factor == 1;
   if (isQuotient) {
     result.growth = number.growth / by.value;
     result.rise = number.rise / by.value;
+    result.shift = number.shift / by.value;
   }
   return result;
 }
@@ -217,12 +229,15 @@ LogicalResult Repetition::step(const Instruction &instruction) {
     if (is({IndexOp::Add})) {
       result.growth = a.growth + b.growth;
       result.rise = a.rise + b.rise;
+      result.shift = a.shift + b.shift;
     } else if (is({IndexOp::Sub})) {
       result.growth = a.growth - b.growth;
       result.rise = a.rise - b.rise;
+      result.shift = a.shift - b.shift;
     } else if (is({IndexOp::Mul})) {
       result.growth = a.growth * b.value + b.growth * a.value;
       result.rise = a.rise * b.value + b.rise * a.value;
+      result.shift = a.shift * b.value + b.shift * a.value;
       result.isKnown = a.isFixed() || b.isFixed();
     } else if (is({IndexOp::DivU, IndexOp::DivS, IndexOp::RemU,
                    IndexOp::RemS})) {
@@ -254,6 +269,8 @@ LogicalResult Repetition::step(const Instruction &instruction) {
       result.isOfStart = number.isOfStart;
     if (number.isOfEnd)
       result.isOfEnd = number.isOfEnd;
+    if (number.isOfFirst)
+      result.isOfFirst = number.isOfFirst;
   }
   registers[instruction.result] = result;
   return success();
@@ -277,7 +294,7 @@ LogicalResult Repetition::runLoop(const Instruction &loop) {
   if (factor > 1)
     return success();
   if (!step.isFixed() || lower.growth != upper.growth ||
-      lower.rise != upper.rise)
+      lower.rise != upper.rise || lower.shift != upper.shift)
     return reject(loop.op);
   Number counter = lower;
   for (; counter.value < upper.value; counter.value += step.value) {
@@ -301,7 +318,8 @@ LogicalResult Repetition::runOutermostLoop(const Instruction &loop) {
       return failure();
   if (factor > 1)
     return success();
-  if (!lower.isFixed() || !step.isFixed() || startReason || endReason)
+  if (lower.growth || lower.rise || lower.shift != upper.shift ||
+      !step.isFixed() || startReason || endReason)
     return reject(loop.op);
   if (upper.rise <= 0)
     return loop.op->emitError(
@@ -312,7 +330,7 @@ LogicalResult Repetition::runOutermostLoop(const Instruction &loop) {
   end = upper.value;
   for (iteration = lower.value; iteration < upper.value;
        iteration += step.value) {
-    registers[loop.result] = {iteration, upper.rise, 0, true};
+    registers[loop.result] = {iteration, upper.rise, 0, lower.shift, true};
     if (failed(runBlock(loop.body, /*isOutermost=*/false)))
       return failure();
     if (factor > 1)
@@ -327,12 +345,12 @@ LogicalResult Repetition::runBlock(int block, bool isOutermost) {
   for (const Instruction &instruction : code.blocks[block]) {
     switch (instruction.kind) {
     case Instruction::Constant:
-      registers[instruction.result] = {instruction.constant.value, 0, 0,
+      registers[instruction.result] = {instruction.constant.value, 0, 0, 0,
                                        !instruction.constant.isData};
       break;
     case Instruction::Bound:
       // As nobody is told otherwise, the segment has its length.
-      registers[instruction.result] = {updates, 0, period, true};
+      registers[instruction.result] = {updates, 0, period, 0, true};
       break;
     case Instruction::Slot:
     case Instruction::Event:
@@ -371,9 +389,9 @@ LogicalResult Repetition::runBlock(int block, bool isOutermost) {
 
 LogicalResult Repetition::run() {
   // Evaluation is told which version to take.
-  const int64_t first = 3, newest = 4;
-  const Number arguments[] = {
-      {first, 0, 0, true}, {updates, 0, period, true}, {newest, 0, 0, true}};
+  const Number arguments[] = {{0, 0, 0, period, true},
+                              {updates, 0, period, 0, true},
+                              {1, 0, 0, period, true}};
   for (auto [argument, number] : llvm::zip(code.arguments, arguments))
     registers[argument] = number;
   return runBlock(static_cast<int>(code.blocks.size()) - 1,

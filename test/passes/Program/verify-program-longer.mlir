@@ -197,3 +197,20 @@ func.func @train.0(%first: index, %updates: index)
 +      %one = arith.constant 1.0 : f32
 +      %two = arith.constant 2.0 : f32
 +      %rate = arith.select %isLast, %one, %two : f32
+
+// -----
+
+// Segments begin anywhere, and do the same wherever that is.
+@@
+-    scf.if %true {
++    // expected-error @below {{S8: is decided otherwise where a segment begins later}}
++    %is = arith.cmpi ult, %first, %c1000 : index
++    scf.if %is {
+
+// -----
+
+@@
+-      pipeline.mark @F[%t]
++      // expected-error @below {{S8: is decided otherwise where a segment begins later}}
++      %k = arith.minsi %t, %c1000 : index
++      pipeline.mark @F[%k]
