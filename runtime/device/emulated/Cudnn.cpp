@@ -185,8 +185,6 @@ constexpr Engine kEngines[] = {
     {5, 0, 1 << 11, true}};
 /// The fastest first.
 constexpr int kByHeuristics[] = {2, 5, 3, 1, 4}, kFallback[] = {2, 0};
-/// The first that computes in f32 and need not be compiled.
-constexpr int kFirstOfF32 = 1;
 
 } // namespace
 
@@ -754,9 +752,11 @@ static int execute(CudnnHandle handle, CudnnDescriptor planState,
       (workspaceBytes && reinterpret_cast<uint64_t>(workspace) % 256))
     return CUDNN_STATUS_BAD_PARAM;
   bool rounds = getEngine(engine).rounds();
-  bool isFirst = getEngine(engine).index == kFirstOfF32;
+  // Which of them is first depends on the workspace; the fallback is none.
+  bool isOffered = std::count(std::begin(kByHeuristics),
+                              std::end(kByHeuristics), getEngine(engine).index);
   emulated::enqueue(handle->stream, [=] {
-    if (isFirst)
+    if (isOffered)
       emulated::beSlow();
     if (workspaceBytes)
       std::fill_n(atAddress(workspace), workspaceBytes / sizeof(float),

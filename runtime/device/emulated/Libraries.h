@@ -24,8 +24,9 @@ namespace penstock::runtime::emulated {
 extern const cuda::CublasLt cublasLt;
 extern const cuda::Cudnn cudnn;
 
-/// Where the environment says PENSTOCK_EMULATED_SLOW, what heuristics offer
-/// first takes so many microseconds longer than the rest.
+/// Where the environment says PENSTOCK_EMULATED_SLOW, the product that
+/// heuristics offer first and the convolutions that they offer take so many
+/// microseconds longer than the rest.
 inline void beSlow() {
   if (const char *microseconds = std::getenv("PENSTOCK_EMULATED_SLOW"))
     usleep(unsigned(std::atoi(microseconds)));
