@@ -65,8 +65,8 @@ private:
   LogicalResult runOutermostLoop(const Instruction &loop);
   LogicalResult step(const Instruction &instruction);
   LogicalResult useNumber(const Instruction &instruction);
-  Number compare(Operation *op, arith::CmpIPredicate predicate, const Number &a,
-                 const Number &b);
+  static Number compare(Operation *op, arith::CmpIPredicate predicate,
+                        const Number &a, const Number &b);
   static Number divide(Operation *op, bool isQuotient, const Number &number,
                        const Number &by);
   LogicalResult use(Operation *op, const Number &number);
@@ -103,18 +103,35 @@ void Repetition::noteEnd(Operation *op) {
   endReason = op;
 }
 
-/// Returns true if a difference that changes by `change` again and again leaves
-/// the predicate as it is.
-static bool isAtLimit(arith::CmpIPredicate predicate, int64_t difference,
+/// Sums and products that wrap, as those of the function do.
+static int64_t add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) +
+                              static_cast<uint64_t>(b));
+}
+static int64_t multiply(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) *
+                              static_cast<uint64_t>(b));
+}
+
+/// The least common multiple, or kMostPeriod if that is less: no segment that
+/// is executed has so many updates.
+static constexpr int64_t kMostPeriod = 1 << 20;
+static int64_t getCommon(int64_t a, int64_t b) {
+  return std::min(std::lcm(std::min(a, kMostPeriod), std::min(b, kMostPeriod)),
+                  kMostPeriod);
+}
+
+/// Returns true if `sign`, of a difference that changes by `change` again and
+/// again, leaves the predicate as it is.
+static bool isAtLimit(arith::CmpIPredicate predicate, int sign,
                       int64_t change) {
   if (!change)
     return true;
-  if (difference)
-    return (difference > 0) == (change > 0);
+  if (sign)
+    return (sign > 0) == (change > 0);
   auto holds = [&](int64_t value) {
     return arith::applyCmpPredicate(
-        predicate, APInt(64, static_cast<uint64_t>(value), /*isSigned=*/true),
-        APInt(64, 0));
+        predicate, APInt(64, static_cast<uint64_t>(value)), APInt(64, 0));
   };
   return holds(0) == holds(change);
 }
@@ -137,7 +154,7 @@ static arith::CmpIPredicate asSigned(arith::CmpIPredicate predicate) {
 /// Takes in what an event depends on, and nothing else: a learning rate may
 /// have a step at any update.
 LogicalResult Repetition::use(Operation *op, const Number &number) {
-  factor = std::lcm(factor, number.factor);
+  factor = getCommon(factor, number.factor);
   if (factor == 1 && !number.isKnown)
     return reject(op);
   if (number.isOfFirst)
@@ -173,12 +190,13 @@ Repetition::Number Repetition::compare(Operation *op,
     return truth;
   }
   predicate = asSigned(predicate);
-  int64_t difference = a.value - b.value, rise = a.rise - b.rise;
-  if (!isAtLimit(predicate, difference, a.growth - b.growth + rise))
+  int sign = int(a.value > b.value) - int(a.value < b.value);
+  int64_t rise = add(a.rise, -b.rise), growth = add(a.growth, -b.growth);
+  if (!isAtLimit(predicate, sign, add(growth, rise)))
     truth.isOfStart = op;
-  if (!isAtLimit(predicate, difference, rise))
+  if (!isAtLimit(predicate, sign, rise))
     truth.isOfEnd = op;
-  if (!isAtLimit(predicate, difference, a.shift - b.shift))
+  if (!isAtLimit(predicate, sign, add(a.shift, -b.shift)))
     truth.isOfFirst = op;
   return truth;
 }
@@ -187,15 +205,17 @@ Repetition::Number Repetition::compare(Operation *op,
 /// what the number gains is a multiple.
 Repetition::Number Repetition::divide(Operation *op, bool isQuotient,
                                       const Number &number, const Number &by) {
-  Number result;
+  Number zero, result;
+  zero.isKnown = true;
+  // It goes on as it does where the number keeps its sign.
+  if (!number.isFixed())
+    result = compare(op, arith::CmpIPredicate::slt, number, zero);
   result.isKnown = by.isFixed() && (number.isFixed() || by.value > 0);
   if (number.isFixed() || !result.isKnown)
     return result;
-  if (number.value < 0)
-    (number.growth || number.rise ? result.isOfStart : result.isOfFirst) = op;
   int64_t common = std::gcd(std::gcd(number.growth, number.rise),
                             std::gcd(number.shift, by.value));
-  result.factor = by.value / common;
+  result.factor = std::min(by.value / common, kMostPeriod);
   result.isKnown = result.factor == 1;
   if (isQuotient) {
     result.growth = number.growth / by.value;
@@ -227,18 +247,20 @@ LogicalResult Repetition::step(const Instruction &instruction) {
     result.isKnown = true;
     Number a = in[0], b = in.back();
     if (is({IndexOp::Add})) {
-      result.growth = a.growth + b.growth;
-      result.rise = a.rise + b.rise;
-      result.shift = a.shift + b.shift;
+      result.growth = add(a.growth, b.growth);
+      result.rise = add(a.rise, b.rise);
+      result.shift = add(a.shift, b.shift);
     } else if (is({IndexOp::Sub})) {
-      result.growth = a.growth - b.growth;
-      result.rise = a.rise - b.rise;
-      result.shift = a.shift - b.shift;
+      result.growth = add(a.growth, -b.growth);
+      result.rise = add(a.rise, -b.rise);
+      result.shift = add(a.shift, -b.shift);
     } else if (is({IndexOp::Mul})) {
-      result.growth = a.growth * b.value + b.growth * a.value;
-      result.rise = a.rise * b.value + b.rise * a.value;
-      result.shift = a.shift * b.value + b.shift * a.value;
-      result.isKnown = a.isFixed() || b.isFixed();
+      const Number &constant = a.isFixed() ? a : b,
+                   &other = a.isFixed() ? b : a;
+      result.growth = multiply(other.growth, constant.value);
+      result.rise = multiply(other.rise, constant.value);
+      result.shift = multiply(other.shift, constant.value);
+      result.isKnown = constant.isFixed();
     } else if (is({IndexOp::DivU, IndexOp::DivS, IndexOp::RemU,
                    IndexOp::RemS})) {
       result = divide(op, is({IndexOp::DivU, IndexOp::DivS}), a, b);
@@ -260,11 +282,19 @@ LogicalResult Repetition::step(const Instruction &instruction) {
       // Bits, of truth values.
       result.isKnown =
           llvm::all_of(in, [](const Number &n) { return n.isFixed(); });
+      // As long as one is false, others do not matter.
+      if (is({IndexOp::And})) {
+        auto isFalse = [](const Number &n) { return n.isKnown && !n.value; };
+        auto decides = llvm::find_if(
+            in, [&](const Number &n) { return isFalse(n) && !n.isOfFirst; });
+        if (decides != in.end())
+          in = {*decides};
+      }
     }
     result.value = *value;
   }
   for (const Number &number : in) {
-    result.factor = std::lcm(result.factor, number.factor);
+    result.factor = getCommon(result.factor, number.factor);
     if (number.isOfStart)
       result.isOfStart = number.isOfStart;
     if (number.isOfEnd)
@@ -325,7 +355,7 @@ LogicalResult Repetition::runOutermostLoop(const Instruction &loop) {
     return loop.op->emitError(
         "S8: has no more iterations in a segment of more updates");
   if (upper.rise % step.value)
-    factor = std::lcm(factor, step.value / std::gcd(step.value, upper.rise));
+    factor = getCommon(factor, step.value / std::gcd(step.value, upper.rise));
   start = lower.value - 1;
   end = upper.value;
   for (iteration = lower.value; iteration < upper.value;

@@ -140,6 +140,22 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
+// The quotient of a number that becomes negative.
+@@
+-      pipeline.mark @F[%t]
++      %down = arith.subi %c1000, %n : index
++      // expected-error @below {{S8: does not repeat itself within a segment of 4 updates}}
++      %halfDown = arith.divui %down, %c2 : index
++      %up = arith.addi %n, %c1 : index
++      %halfUp = arith.divui %up, %c2 : index
++      %both = arith.addi %halfDown, %halfUp : index
++      %c500 = arith.constant 500 : index
++      %none = arith.subi %both, %c500 : index
++      %k = arith.addi %t, %none : index
++      pipeline.mark @F[%k]
+
+// -----
+
 // A loop that becomes longer from one iteration to the next.
 @@
 -    scf.if %true {
