@@ -70,8 +70,25 @@ struct VerifyProgramPass
   using Codes = std::map<int64_t, DeviceCode>;
 
   /// Where an end of a channel has replicas, the runtime knows both ends by
-  /// their lists: whoever sends or receives stands in one.
-  LogicalResult verifyEnds(func::FuncOp function, int64_t device) {
+  /// their lists: whoever sends or receives stands in one. Tasks run on the
+  /// devices of their stage.
+  LogicalResult verifyPlaces(func::FuncOp function, int64_t device) {
+    bool isTraining = trains(function->getParentOfType<ModuleOp>());
+    auto verifyMark = [&](MarkOp mark) {
+      auto task =
+          tables->lookupNearestSymbolFrom<TaskOp>(function, mark.getTaskAttr());
+      auto stage = task ? tables->lookupNearestSymbolFrom<StageOp>(
+                              function, task.getStageAttr())
+                        : StageOp();
+      if (!stage || llvm::is_contained(
+                        getPlaces(stage, isTraining && task.getKind() ==
+                                                           TaskKind::Evaluate),
+                        device))
+        return WalkResult::advance();
+      mark.emitError() << "S8: device " << device << " runs "
+                       << mark.getTaskAttr() << ", which others do";
+      return WalkResult::interrupt();
+    };
     auto verify = [&](Operation *op, FlatSymbolRefAttr name,
                       StringRef attribute) {
       auto channel = tables->lookupNearestSymbolFrom<ChannelOp>(function, name);
@@ -91,6 +108,8 @@ struct VerifyProgramPass
                 return verify(op, send.getChannelAttr(), kSendersAttr);
               if (auto recv = dyn_cast<StartRecvOp>(op))
                 return verify(op, recv.getChannelAttr(), kReceiversAttr);
+              if (auto mark = dyn_cast<MarkOp>(op))
+                return verifyMark(mark);
               return WalkResult::advance();
             })
             .wasInterrupted());
@@ -105,7 +124,7 @@ struct VerifyProgramPass
         if (!name || !device || name.getValue() != schedule.getSymName())
           continue;
         FailureOr<DeviceCode> code = DeviceCode::get(function, *tables);
-        if (failed(code) || failed(verifyEnds(function, device.getInt())))
+        if (failed(code) || failed(verifyPlaces(function, device.getInt())))
           return failure();
         if (!codes.insert({device.getInt(), std::move(*code)}).second)
           return function.emitError()
