@@ -15,7 +15,7 @@
 
 namespace penstock::runtime {
 
-/// Copies bytes that nobody needs soon to another place, by stores that leave
+/// Copies bytes that nobody needs soon to other memory, by stores that leave
 /// caches as they are.
 void copyPastCaches(void *to, const void *from, uint64_t bytes);
 
