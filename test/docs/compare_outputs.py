@@ -3,7 +3,7 @@
 
 A block below a line `<!-- output: FILE -->` must be found in FOLDER/FILE, line by
 line. A comment line `// ...` stands for lines left out, other comment lines are
-the page's own; indentation does not matter. Nor do places in an arena, as the
+the page's own; indentation does not matter. Nor do offsets in an arena, as the
 scratch of the library, which depends on the processor, lies before some.
 """
 
