@@ -96,11 +96,11 @@ std::optional<int64_t> penstock::computeIndex(IndexOp op,
     return std::nullopt;
   switch (op) {
   case IndexOp::Add:
-    return wrap(low(0) + low(1));
+    return addIndices(in[0], in[1]);
   case IndexOp::Sub:
     return wrap(low(0) - low(1));
   case IndexOp::Mul:
-    return wrap(low(0) * low(1));
+    return multiplyIndices(in[0], in[1]);
   case IndexOp::DivU:
     return wrap(low(0) / low(1));
   case IndexOp::RemU:
@@ -429,29 +429,21 @@ LogicalResult DeviceRun::step(const DeviceCode::Instruction &instruction) {
   auto isIndex = [](const DeviceNumber &n) { return n.isKnown && !n.isData; };
   if (instruction.operands.size() == 2 && isIndex(in(0)) && isIndex(in(1))) {
     DeviceNumber a = in(0), b = in(1);
-    auto add = [](int64_t x, int64_t y) {
-      return static_cast<int64_t>(static_cast<uint64_t>(x) +
-                                  static_cast<uint64_t>(y));
-    };
-    auto multiply = [](int64_t x, int64_t y) {
-      return static_cast<int64_t>(static_cast<uint64_t>(x) *
-                                  static_cast<uint64_t>(y));
-    };
     if (!a.from && !b.from) {
       if (isa<arith::AddIOp>(op)) {
-        result = asIndex(add(a.value, b.value));
+        result = asIndex(addIndices(a.value, b.value));
         result.slope = a.slope + b.slope;
         return success();
       }
       if (isa<arith::SubIOp>(op)) {
-        result = asIndex(add(a.value, multiply(b.value, -1)));
+        result = asIndex(addIndices(a.value, multiplyIndices(b.value, -1)));
         result.slope = a.slope - b.slope;
         return success();
       }
       if (isa<arith::MulIOp>(op) && (!a.slope || !b.slope)) {
-        result = asIndex(multiply(a.value, b.value));
-        result.slope =
-            a.slope ? multiply(a.slope, b.value) : multiply(b.slope, a.value);
+        result = asIndex(multiplyIndices(a.value, b.value));
+        result.slope = a.slope ? multiplyIndices(a.slope, b.value)
+                               : multiplyIndices(b.slope, a.value);
         return success();
       }
     }

@@ -92,6 +92,16 @@ enum class IndexOp {
   Select
 };
 
+/// Return the sum and the product of indices, which wrap.
+inline int64_t addIndices(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) +
+                              static_cast<uint64_t>(b));
+}
+inline int64_t multiplyIndices(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) *
+                              static_cast<uint64_t>(b));
+}
+
 /// Returns nothing if it divides by zero, or is no arithmetic of indices.
 std::optional<int64_t> computeIndex(IndexOp op, llvm::ArrayRef<int64_t> in);
 

@@ -7,12 +7,12 @@
 // Each number of its body has a growth, what it gains K iterations later, a
 // rise, what it gains in a segment of Q more updates, and a shift, what it
 // gains in one that begins Q updates later. A comparison a < b is at its limit
-// where a - b cannot change its sign any more. Three kinds of iterations:
+// where a - b cannot change its sign any more. Then:
 //
-// - Behind the last one in which a comparison is not at the limit of growth and
+// - Behind the last iteration with a comparison not at the limit of growth and
 //   rise together, iteration i + K of a segment of N + Q updates does what
 //   iteration i does in one of N.
-// - Before the first one in which a comparison is not at the limit of its rise,
+// - Before the first one with a comparison not at the limit of its rise,
 //   or a number of an event has a rise, it does the same in all longer
 //   segments.
 // - Where K of them in a row are of both kinds, a segment of N + Q updates is
@@ -103,16 +103,6 @@ void Repetition::noteEnd(Operation *op) {
   endReason = op;
 }
 
-/// Sums and products that wrap, as those of the function do.
-static int64_t add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) +
-                              static_cast<uint64_t>(b));
-}
-static int64_t multiply(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) *
-                              static_cast<uint64_t>(b));
-}
-
 /// The least common multiple, or kMostPeriod if that is less: no segment that
 /// is executed has so many updates.
 static constexpr int64_t kMostPeriod = 1 << 20;
@@ -191,12 +181,13 @@ Repetition::Number Repetition::compare(Operation *op,
   }
   predicate = asSigned(predicate);
   int sign = int(a.value > b.value) - int(a.value < b.value);
-  int64_t rise = add(a.rise, -b.rise), growth = add(a.growth, -b.growth);
-  if (!isAtLimit(predicate, sign, add(growth, rise)))
+  int64_t rise = addIndices(a.rise, -b.rise),
+          growth = addIndices(a.growth, -b.growth);
+  if (!isAtLimit(predicate, sign, addIndices(growth, rise)))
     truth.isOfStart = op;
   if (!isAtLimit(predicate, sign, rise))
     truth.isOfEnd = op;
-  if (!isAtLimit(predicate, sign, add(a.shift, -b.shift)))
+  if (!isAtLimit(predicate, sign, addIndices(a.shift, -b.shift)))
     truth.isOfFirst = op;
   return truth;
 }
@@ -247,19 +238,19 @@ LogicalResult Repetition::step(const Instruction &instruction) {
     result.isKnown = true;
     Number a = in[0], b = in.back();
     if (is({IndexOp::Add})) {
-      result.growth = add(a.growth, b.growth);
-      result.rise = add(a.rise, b.rise);
-      result.shift = add(a.shift, b.shift);
+      result.growth = addIndices(a.growth, b.growth);
+      result.rise = addIndices(a.rise, b.rise);
+      result.shift = addIndices(a.shift, b.shift);
     } else if (is({IndexOp::Sub})) {
-      result.growth = add(a.growth, -b.growth);
-      result.rise = add(a.rise, -b.rise);
-      result.shift = add(a.shift, -b.shift);
+      result.growth = addIndices(a.growth, -b.growth);
+      result.rise = addIndices(a.rise, -b.rise);
+      result.shift = addIndices(a.shift, -b.shift);
     } else if (is({IndexOp::Mul})) {
       const Number &constant = a.isFixed() ? a : b,
                    &other = a.isFixed() ? b : a;
-      result.growth = multiply(other.growth, constant.value);
-      result.rise = multiply(other.rise, constant.value);
-      result.shift = multiply(other.shift, constant.value);
+      result.growth = multiplyIndices(other.growth, constant.value);
+      result.rise = multiplyIndices(other.rise, constant.value);
+      result.shift = multiplyIndices(other.shift, constant.value);
       result.isKnown = constant.isFixed();
     } else if (is({IndexOp::DivU, IndexOp::DivS, IndexOp::RemU,
                    IndexOp::RemS})) {
@@ -271,7 +262,7 @@ LogicalResult Repetition::step(const Instruction &instruction) {
                                   ? arith::CmpIPredicate::ult
                                   : arith::CmpIPredicate::slt,
                               a, b);
-      // Of equal ones, that which is it at the limit.
+      // Of equal ones, the one that stays it.
       result = isLess.value == is({IndexOp::MinS, IndexOp::MinU}) ? a : b;
       in.push_back(isLess);
     } else if (is({IndexOp::Select})) {

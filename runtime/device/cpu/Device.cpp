@@ -92,7 +92,7 @@ void CpuDevice::upload(Address at, const void *host, uint64_t bytes) {
 }
 
 void CpuDevice::download(void *host, Address at, uint64_t bytes) {
-  // Of a large value, nothing would be left in a cache until somebody reads it.
+  // A large value leaves the caches before anybody reads it.
   constexpr uint64_t kLarge = 4 << 20;
   if (bytes < kLarge)
     std::memcpy(host, pointerTo(at), bytes);

@@ -166,7 +166,7 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-// What begins otherwise, or takes turns, and then repeats itself is covered.
+// The first updates may differ, and turns be taken: the rest is a repetition.
 @@
 -      pipeline.mark @F[%t]
 +      %isLater = arith.cmpi ugt, %n, %c1 : index
@@ -204,7 +204,7 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-// What only data depends on, as a learning rate of update 1000, is another matter.
+// Data may depend on any update, as a learning rate on update 1000.
 @@
 -      pipeline.mark @F[%t]
 +      pipeline.mark @F[%t]

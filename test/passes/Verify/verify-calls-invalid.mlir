@@ -114,7 +114,7 @@ pipeline.task @s0.U update of @s0(%t) {
 
 // -----
 
-// What is adjusted is a weight, not what it moves by,
+// The delta is no weight to adjust: that is a parameter or a master,
 @@
  pipeline.variable @w.grad : !t gradient of @s0 {pipeline.parameter = @w}
 +pipeline.variable @w.delta : !t compensation of @s0 {pipeline.kind = "delta", pipeline.parameter = @w}
