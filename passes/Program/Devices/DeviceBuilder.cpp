@@ -47,7 +47,7 @@ Value DeviceBuilder::scale(Value value, int64_t factor) {
     builder.setInsertionPointAfterValue(value.getDefiningOp() ? value : other);
   else
     builder.setInsertionPointAfterValue(value);
-  return known = emit<arith::MulIOp>(value, other);
+  return known = arith::MulIOp::create(builder, loc, value, other);
 }
 
 Value DeviceBuilder::add(Value value, int64_t other) {
@@ -59,10 +59,7 @@ Value DeviceBuilder::add(Value value, int64_t other) {
 }
 
 Value DeviceBuilder::toGlobal(Value n, Share share) {
-  if (share.count == 1)
-    return n;
-  Value scaled = emit<arith::MulIOp>(n, constant(share.count));
-  return add(scaled, share.index);
+  return add(scale(n, share.count), share.index);
 }
 
 Value DeviceBuilder::getNumber(Operation *entry) {
@@ -75,17 +72,11 @@ Value DeviceBuilder::getNumber(Operation *entry) {
     if (number.perIteration == 1)
       return turn;
   }
-  for (auto &[known, value] : numberCache)
-    if (known->base == number.base && known->factors == number.factors &&
-        known->perIteration == number.perIteration)
-      return value;
   Value value = scale(turn ? turn : update, number.perIteration);
   for (auto [index, factor] : llvm::zip_equal(indices, number.factors))
     if (factor)
       value = emit<arith::AddIOp>(value, scale(index, factor));
-  value = add(value, number.base);
-  numberCache.push_back({&number, value});
-  return value;
+  return add(value, number.base);
 }
 
 //===----------------------------------------------------------------------===//
@@ -208,9 +199,7 @@ LogicalResult DeviceBuilder::emitOutermost(RepeatOp repeat) {
   Value least = add(done, wave);
   if (wave > 1)
     least = emit<arith::DivUIOp>(least, constant(wave));
-  Value bound = BoundOp::create(builder, loc, least);
-  if (wave > 1)
-    bound = emit<arith::MulIOp>(bound, constant(wave));
+  Value bound = scale(BoundOp::create(builder, loc, least), wave);
   length = bound;
   if (!range.getExtra()) {
     // Entries have no range tests of their own.

@@ -90,16 +90,20 @@ private:
   void awaitSends(const Buffer &buffer, mlir::Value local);
 
   mlir::Value constant(int64_t value);
-  /// `value * factor`, computed where `value` is.
+  /// Returns `value * factor`, computed where `value` is.
   mlir::Value scale(mlir::Value value, int64_t factor);
   mlir::Value add(mlir::Value value, int64_t constant);
+  /// Emits index arithmetic, once in a block.
   template <typename OpTy> mlir::Value emit(mlir::Value a, mlir::Value b) {
-    return OpTy::create(builder, loc, a, b);
+    mlir::Value &known = sums[{mlir::TypeID::get<OpTy>(), a, b}];
+    if (!known)
+      known = OpTy::create(builder, loc, a, b);
+    return known;
   }
   /// Forgets values that the current block alone may use.
   void enterBlock() {
-    numberCache.clear();
-    slotCache.clear();
+    sums.clear();
+    slots.clear();
   }
 
   mlir::OpBuilder builder;
@@ -133,11 +137,16 @@ private:
   mlir::Value update, turn;
   int64_t turnsPerUpdate = 1;
   llvm::SmallVector<mlir::Value, 2> indices;
-  llvm::SmallVector<std::pair<const Number *, mlir::Value>> numberCache;
-  /// Slots by symbol, twice the field and whether it is staged, and number.
+
+  /// Values of the current block: of index arithmetic by operation and
+  /// operands, slots by symbol, twice the field and whether it is staged, and
+  /// number.
+  llvm::DenseMap<std::tuple<mlir::TypeID, mlir::Value, mlir::Value>,
+                 mlir::Value>
+      sums;
   llvm::DenseMap<std::tuple<mlir::Operation *, int64_t, mlir::Value>,
                  mlir::Value>
-      slotCache;
+      slots;
 };
 
 } // namespace penstock

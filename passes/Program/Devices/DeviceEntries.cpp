@@ -24,7 +24,7 @@ using namespace penstock::pipeline;
 
 Value DeviceBuilder::getSlot(const Buffer &buffer, Value number) {
   Value &slot =
-      slotCache[{buffer.symbol, 2 * buffer.field + buffer.staging, number}];
+      slots[{buffer.symbol, 2 * buffer.field + buffer.staging, number}];
   if (slot)
     return slot;
   RankedTensorType type;
