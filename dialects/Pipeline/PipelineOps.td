@@ -544,7 +544,8 @@ def Pipeline_BlendOp : Pipeline_Op<"blend",
 
     Constraints:
     - **C35**: the operands are a parameter as an update makes it and an older
-      version of it, which that update reads with a lag.
+      version of it, which that update reads with a lag; a function makes s of
+      the staleness of that version.
   }];
   let arguments = (ins Pipeline_Tensor:$weight, Pipeline_Tensor:$older,
                        AnyFloat:$significance);

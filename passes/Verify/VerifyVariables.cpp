@@ -243,6 +243,16 @@ static LogicalResult verifyReads(Subject &subject, TaskOp task,
     if (!newer || newer != older || newer.getRole() != Role::Parameter)
       return op.emitOpError("C35: needs two versions of one parameter, the "
                             "newer as it is written");
+    auto weight = op.getSignificance().getDefiningOp<func::CallOp>();
+    auto staleness = weight && weight.getNumOperands() == 1
+                         ? weight.getOperand(0).getDefiningOp<StalenessOp>()
+                         : StalenessOp();
+    std::optional<uint64_t> lag =
+        op.getOlder().getDefiningOp<ReadOp>().getLag();
+    if (!staleness || staleness.getLag() != lag)
+      return op.emitOpError("C35: weighs by a number that no function makes of "
+                            "the staleness of what is ")
+             << *lag << " updates older";
   }
   for (PredictOp op : task.getBody().getOps<PredictOp>()) {
     // What a function makes of the state need not be written.

@@ -199,6 +199,30 @@ pipeline.task @s0.U update of @s0(%t) {
 
 // -----
 
+// C35: not any number says how much an older version counts,
+@@
+-  %c = pipeline.blend %b, %old, %s : tensor<2xf32>, f32
++  // expected-error @+1 {{C35: weighs by a number that no function makes of the staleness of what is 1 updates older}}
++  %c = pipeline.blend %a, %old, %s : tensor<2xf32>, f32
+
+// -----
+
+// nor that of another version.
+@@
+-func.func private @f(tensor<2xf32>) -> tensor<2xf32>
++func.func private @f(tensor<2xf32>) -> tensor<2xf32>
++func.func private @s(index) -> f32
+@@
+-  %s = pipeline.hyperparameter "s" : f32
++  %d = pipeline.staleness lag(2)
++  %s = func.call @s(%d) : (index) -> f32
+@@
+-  %c = pipeline.blend %b, %old, %s : tensor<2xf32>, f32
++  // expected-error @+1 {{C35: weighs by a number that no function makes of the staleness of what is 1 updates older}}
++  %c = pipeline.blend %a, %old, %s : tensor<2xf32>, f32
+
+// -----
+
 // C7
 // expected-error @+1 {{C7: has no devices at level schedule}}
 pipeline.stage @s0
