@@ -142,6 +142,8 @@ static const AttributeRule rules[] = {
      "the number of a device, on its program"},
     {kRateAttr, isOn<FunctionOpInterface, UnitAttr>,
      "without a value, on a function"},
+    {kRateOfAttr, isOn<FunctionOpInterface, FlatSymbolRefAttr>,
+     "the name of a stage, on a function"},
     {kTargetAttr, isOn<func::FuncOp, TargetAttrInterface>,
      "the target of devices, on a function that they run"},
     {kSignatureAttr,
@@ -173,10 +175,11 @@ static const AttributeRule rules[] = {
     {kRateScaleAttr,
      [](Operation *op, Attribute value) {
        auto scale = dyn_cast<FloatAttr>(value);
-       return isParameter(op) && scale && scale.getType().isF64() &&
-              scale.getValue().isFinite() && !scale.getValue().isNegative();
+       return (isParameter(op) || isa<FunctionOpInterface>(op)) && scale &&
+              scale.getType().isF64() && scale.getValue().isFinite() &&
+              !scale.getValue().isNegative();
      },
-     "a number of type f64 that is at least 0, on a parameter"},
+     "a number of type f64 that is at least 0, on a parameter or a function"},
     {kNoDecayAttr,
      [](Operation *op, Attribute value) {
        return isParameter(op) && isa<UnitAttr>(value);

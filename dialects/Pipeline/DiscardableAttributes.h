@@ -44,6 +44,8 @@ inline constexpr llvm::StringLiteral kScheduleAttr = "pipeline.schedule";
 inline constexpr llvm::StringLiteral kDeviceAttr = "pipeline.device";
 /// It is (base rate, updates done) -> rate of the next update.
 inline constexpr llvm::StringLiteral kRateAttr = "pipeline.rate";
+/// @stage: it is (rate, updates done) -> rate of that stage.
+inline constexpr llvm::StringLiteral kRateOfAttr = "pipeline.rate_of";
 /// A target, on a function: that of all devices that run it.
 inline constexpr llvm::StringLiteral kTargetAttr = "pipeline.target";
 /// array<f64>, on the forward function: forward, backward and update of every

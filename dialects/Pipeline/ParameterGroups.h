@@ -14,7 +14,8 @@
 
 namespace penstock::pipeline {
 
-/// f64, on a parameter: its learning rate is that of the update times this.
+/// f64, on a parameter: its learning rate is that of the update times this. On
+/// a function: it is rate -> rate times this.
 inline constexpr llvm::StringLiteral kRateScaleAttr = "pipeline.rate_scale";
 /// On a parameter: no weight decay.
 inline constexpr llvm::StringLiteral kNoDecayAttr = "pipeline.no_decay";

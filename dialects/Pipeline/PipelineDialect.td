@@ -56,7 +56,8 @@ def Pipeline_Dialect : Dialect {
       at `program`: an end has replicas: message k goes from and to device k
       modulo their number
     - `pipeline.rate_scale = x : f64`, `pipeline.no_decay`, on a parameter: its
-      learning rate is that of the update times x; it has no weight decay
+      learning rate is that of the update times x; it has no weight decay; the
+      former also on the function that multiplies the rate by x
     - `pipeline.parts = r`, on a gradient of the replay: it is kept in r parts,
       as by r replicas: microbatch k adds to part k mod r, a sum adds the parts
       into the first and leaves zero in the others
@@ -76,7 +77,8 @@ def Pipeline_Dialect : Dialect {
     - `pipeline.signature = #pipeline.signature<(…) -> (…)>`, on a function that
       tasks call: what its arguments and results stand for (C38)
     - `pipeline.rate`, on a function: it makes the learning rate of the next
-      update of base rate and updates done
+      update of base rate and updates done; `pipeline.rate_of = @s0`: it makes
+      that of stage @s0 of the rate and updates done
     - `pipeline.into = i`, on an argument of a function: result i is stored into
       its buffer
     - `pipeline.out`, on an argument of a kernel: it is a result

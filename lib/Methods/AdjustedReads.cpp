@@ -404,6 +404,7 @@ void StageAdjuster::annealRate(double divisor, int64_t steps, int64_t from) {
   func::ReturnOp::create(body, loc, Arithmetic{body, loc, f32}.from(divided));
   Attribute lr = builder.getStringAttr("lr");
   setSignature(function, {lr, builder.getStringAttr(kCounterName)}, lr);
+  function->setAttr(kRateOfAttr, FlatSymbolRefAttr::get(stage.stage));
 
   builder.setInsertionPointAfterValue(rate);
   auto call = func::CallOp::create(builder, loc, function,

@@ -209,6 +209,7 @@ func::FuncOp InsertOptimizerPass::getScaleFunction(double scale, Location loc) {
   Value scaled = f.mul(f.constant(scale), f.from(function.getArgument(0)));
   func::ReturnOp::create(builder, loc,
                          Arithmetic{builder, loc, f32}.from(scaled));
+  function->setAttr(kRateScaleAttr, builder.getF64FloatAttr(scale));
   // Groups of other factors share what takes it.
   Attribute lr = builder.getStringAttr("lr");
   setSignature(function, lr, lr);

@@ -38,7 +38,10 @@ def PipelineVerify : Pass<"pipeline-verify", "::mlir::ModuleOp"> {
     - **C45**: what an update task leaves in a gradient is zero.
     - **C46**: where a program runs tasks, it runs those that evaluate.
     - **C47**: a function has `pipeline.rate`, and makes the learning rate that
-      the log shows, exactly where `pipeline.training` has a rate.
+      the log shows, exactly where `pipeline.training` has a rate; an update
+      takes the learning rate through that function, that of its stage
+      (`pipeline.rate_of`) and that of the factor of its parameter
+      (`pipeline.rate_scale`), a prediction through one of its own.
   }];
   let options = [
     Option<"level", "level", "std::string", "",

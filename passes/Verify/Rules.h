@@ -84,6 +84,8 @@ mlir::LogicalResult verifySums(Subject &subject);
 mlir::LogicalResult verifyCalls(Subject &subject);
 /// C39 to C42: facts that stand in two places.
 mlir::LogicalResult verifyFacts(Subject &subject);
+/// C47: the learning rate, from training to updates.
+mlir::LogicalResult verifyRates(Subject &subject);
 /// C45: updates leave gradients at zero.
 mlir::LogicalResult verifyZeros(Subject &subject);
 /// C26 to C28: the ops of device functions.

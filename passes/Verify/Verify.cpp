@@ -50,7 +50,8 @@ private:
         succeeded(verifyProgramOps(subject)) &&
         succeeded(verifyLevel(subject)) && succeeded(verifyTraining(subject)) &&
         succeeded(verifyCalls(subject)) && succeeded(verifySums(subject)) &&
-        succeeded(verifyFacts(subject)) && succeeded(verifyZeros(subject)));
+        succeeded(verifyFacts(subject)) && succeeded(verifyRates(subject)) &&
+        succeeded(verifyZeros(subject)));
   }
 };
 } // namespace

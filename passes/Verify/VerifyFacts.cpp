@@ -206,30 +206,6 @@ static LogicalResult verifyMethod(Subject &subject) {
 }
 
 //===----------------------------------------------------------------------===//
-// C47: the learning rate
-//===----------------------------------------------------------------------===//
-
-/// Updates call the function as any other; the log has the rates that it makes.
-static LogicalResult verifyRate(Subject &subject) {
-  TrainingOp training = getTraining(subject.module);
-  if (!subject.isFrom(Level::Schedule) || !training ||
-      subject.module->getParentOp())
-    return success();
-  for (auto function : subject.module.getOps<func::FuncOp>()) {
-    if (!function->hasAttr(kRateAttr))
-      continue;
-    if (training.getRateAttr())
-      return success();
-    return function.emitOpError("C47: makes the learning rate, but "
-                                "pipeline.training has no rate");
-  }
-  if (!training.getRateAttr())
-    return success();
-  return training.emitOpError("C47: has a rate, but no function has "
-                              "pipeline.rate, and makes it");
-}
-
-//===----------------------------------------------------------------------===//
 // C41: where variables start
 //===----------------------------------------------------------------------===//
 
@@ -415,7 +391,7 @@ static LogicalResult verifyReplay(Subject &subject) {
 
 LogicalResult penstock::verifyFacts(Subject &subject) {
   if (failed(verifyFrozen(subject)) || failed(verifyInit(subject)) ||
-      failed(verifyMethod(subject)) || failed(verifyRate(subject)))
+      failed(verifyMethod(subject)))
     return failure();
   if (subject.isFrom(Level::Program))
     for (TaskOp task : subject.module.getOps<TaskOp>())
