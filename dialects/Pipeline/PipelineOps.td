@@ -55,7 +55,9 @@ def Pipeline_VariableOp : Pipeline_Op<"variable", [Symbol, InModule]> {
     - **C39**: what is frozen is not written and has no gradient; what belongs
       to a variable is of its stage, and that is a parameter, or a statistic of
       which a gradient notes what moves it. From level `schedule` on every
-      variable is used, at `program` by the function of a device.
+      variable is used, at `program` by the function of a device, and the state
+      of a parameter has a kind that its role has, each but once: only the
+      global weights of `hetpipe` have none.
     - **C41**: `init` is within the file of the model, and so is what is tied to
       it. Gradients, optimizer state and scalars start at zero; parameters and
       statistics of a model do not.
@@ -111,7 +113,8 @@ def Pipeline_TrainingOp : Pipeline_Op<"training", [InModule]> {
       microbatch and no waves.
     - **C40**: where versions are kept, it has the method, or the stages have
       lags; lags are on all stages or on none; the default of the hyperparameter
-      `lr` is that of the optimizer.
+      `lr` is that of the optimizer; what is compensated is the delay of the
+      stage, from the first update on that the method does not run alone.
   }];
   let arguments = (ins UnitAttr:$infers,
                        DefaultValuedAttr<Positive, "1">:$microbatches,

@@ -10,6 +10,8 @@
 #include "Rules.h"
 
 #include "dialects/Pipeline/Replicas.h"
+#include "penstock/Methods/Method.h"
+#include "penstock/Optimizers/Optimizers.h"
 #include "penstock/Support/ByteSize.h"
 
 using namespace mlir;
@@ -62,6 +64,67 @@ static LogicalResult verifyFrozen(Subject &subject) {
     if (isOfTraining && whose.getStageAttr() != variable.getStageAttr())
       return variable.emitOpError("C39: belongs to ")
              << name << ", which is of stage " << whose.getStageAttr();
+  }
+  return success();
+}
+
+/// Kinds tell apart what a run saves of one parameter, under which name, and
+/// what it evaluates.
+static LogicalResult verifyKinds(Subject &subject) {
+  TrainingOp training = getTraining(subject.module);
+  if (!subject.isFrom(Level::Schedule) || !training ||
+      !training.getOptimizerAttr())
+    return success();
+  std::unique_ptr<Optimizer> optimizer =
+      Optimizer::create(OptimizerSpec::fromAttr(training.getOptimizerAttr()));
+  // Workers of hetpipe have the global weights, which stand for the weight.
+  llvm::DenseSet<Attribute> folded;
+  for (TaskOp task : subject.module.getOps<TaskOp>())
+    if (task.getKind() == TaskKind::Fold)
+      for (const VariableUse &use : getUses(subject, task))
+        if (use.writes)
+          folded.insert(VariableOp(use.variable).getSymNameAttr());
+  llvm::DenseMap<std::pair<Attribute, Attribute>, VariableOp> known;
+  for (auto variable : subject.module.getOps<VariableOp>()) {
+    auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
+    auto parameter = whose
+                         ? subject.symbols.lookup<VariableOp>(whose.getValue())
+                         : VariableOp();
+    if (!parameter)
+      continue;
+    SmallVector<StringRef> words;
+    if (variable.getRole() == Role::Optimizer)
+      for (const OptimizerState &state :
+           optimizer->listStates(parameter.getTensorType()))
+        words.push_back(state.name);
+    else if (variable.getRole() == Role::Master)
+      words = {"master"};
+    else if (variable.getRole() == Role::Compensation)
+      words = {kAverageKind, "delta",    "compensated", "predicted",
+               "forward",    "backward", "blended",     "wave"};
+    else
+      continue;
+    auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
+    bool isGlobal = variable.getRole() == Role::Compensation &&
+                    folded.contains(variable.getSymNameAttr());
+    if (kind ? !llvm::is_contained(words, kind.getValue()) : !isGlobal) {
+      InFlightDiagnostic diagnostic = variable.emitOpError("C39: ");
+      if (kind)
+        diagnostic << "has the kind " << kind;
+      else
+        diagnostic << "has no kind";
+      diagnostic << ", " << stringifyRole(variable.getRole()) << " of " << whose
+                 << " has one of ";
+      llvm::interleaveComma(words, diagnostic);
+      return diagnostic;
+    }
+    auto [other, isNew] = known.try_emplace({whose, kind}, variable);
+    if (isNew)
+      continue;
+    InFlightDiagnostic diagnostic = variable.emitOpError("C39: is of ");
+    diagnostic << whose << ", of which there is another of the same kind";
+    diagnostic.attachNote(other->second.getLoc()) << "the other";
+    return diagnostic;
   }
   return success();
 }
@@ -164,6 +227,40 @@ static LogicalResult verifyStated(Subject &subject, TaskOp task) {
 //===----------------------------------------------------------------------===//
 // C40: the method and the lags
 //===----------------------------------------------------------------------===//
+
+/// Compensation is for the delay of the stage in updates, and for none while
+/// the method runs every update alone.
+static LogicalResult verifyCompensation(Subject &subject) {
+  TrainingOp training = getTraining(subject.module);
+  if (!training || !training.getMethodAttr())
+    return success();
+  MethodSpec method = MethodSpec::fromAttr(training.getMethodAttr());
+  int64_t alone = method.getMethod().getFlushedUpdates(method);
+  WalkResult result = subject.module.walk([&](CompensateOp op) {
+    auto attribute = op->getAttrOfType<IntegerAttr>(kCompensatesFromAttr);
+    int64_t from = attribute ? attribute.getInt() : 0;
+    if (from != alone) {
+      op.emitOpError("C40: compensates from version ")
+          << from << " on, the method of pipeline.training from " << alone;
+      return WalkResult::interrupt();
+    }
+    auto stage = subject.symbols.lookup<StageOp>(
+        op->getParentOfType<TaskOp>().getStage());
+    auto lags = stage ? stage->getAttrOfType<DenseI64ArrayAttr>(kLagsAttr)
+                      : DenseI64ArrayAttr();
+    if (!lags || lags.size() < 2)
+      return WalkResult::advance();
+    double delay = static_cast<double>(lags[0] - lags[1]) /
+                   static_cast<double>(training.getMicrobatches());
+    double tau = op.getTau().convertToDouble();
+    if (tau == delay)
+      return WalkResult::advance();
+    op.emitOpError("C40: makes up for a delay of ")
+        << tau << " updates, that of its stage is " << delay;
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
 
 static LogicalResult verifyMethod(Subject &subject) {
   TrainingOp training = getTraining(subject.module);
@@ -391,12 +488,13 @@ static LogicalResult verifyReplay(Subject &subject) {
 
 LogicalResult penstock::verifyFacts(Subject &subject) {
   if (failed(verifyFrozen(subject)) || failed(verifyInit(subject)) ||
-      failed(verifyMethod(subject)))
+      failed(verifyMethod(subject)) || failed(verifyCompensation(subject)))
     return failure();
   if (subject.isFrom(Level::Program))
     for (TaskOp task : subject.module.getOps<TaskOp>())
       if (task.getCallsAttr() && failed(verifyStated(subject, task)))
         return failure();
   return success(succeeded(verifyReplay(subject)) &&
+                 succeeded(verifyKinds(subject)) &&
                  succeeded(verifyUsed(subject)));
 }

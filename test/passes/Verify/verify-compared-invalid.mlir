@@ -206,6 +206,71 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
+// C40: nothing is compensated in the updates that the method runs alone.
+!t = tensor<2xf32>
+pipeline.training optimizer<sgd> method<pipemare, warmup_steps = 2>
+pipeline.stage @s0
+pipeline.variable @w : !t parameter of @s0
+pipeline.variable @w.delta : !t compensation of @s0 {pipeline.kind = "delta", pipeline.parameter = @w}
+pipeline.task @s0.F forward of @s0(%k) {
+}
+pipeline.task @s0.U update of @s0(%t) {
+  %w = pipeline.read @w : !t
+  %d = pipeline.read @w.delta : !t
+  // expected-error @+1 {{C40: compensates from version 0 on, the method of pipeline.training from 2}}
+  %0 = pipeline.compensate %w, %d tau(1.5) : !t
+}
+
+// -----
+
+// C40: it makes up for the delay of its stage.
+@@
+-pipeline.training optimizer<sgd> method<pipemare, warmup_steps = 2>
+-pipeline.stage @s0
++pipeline.training microbatches(2) optimizer<sgd> method<pipemare>
++pipeline.stage @s0 {pipeline.lags = array<i64: 4, 0>}
+@@
+-  %0 = pipeline.compensate %w, %d tau(1.5) : !t
++  // expected-error @+1 {{C40: makes up for a delay of 1.500000e+00 updates, that of its stage is 2.000000e+00}}
++  %0 = pipeline.compensate %w, %d tau(1.5) : !t
+
+// -----
+
+// C39: kinds tell states of a parameter apart.
+!t = tensor<2xf32>
+pipeline.training optimizer<adam>
+pipeline.stage @s0 devices [0]
+pipeline.variable @w : !t parameter of @s0
+// expected-error @+1 {{C39: has the kind "speed", optimizer of @w has one of m, v}}
+pipeline.variable @w.m : !t optimizer of @s0 {pipeline.kind = "speed", pipeline.parameter = @w}
+pipeline.task @s0.F forward of @s0
+pipeline.schedule @train microbatches(1)
+func.func @train.0(%first: index, %updates: index)
+    attributes {pipeline.schedule = @train, pipeline.device = 0 : i64} {
+  %w = pipeline.slot @w[%first] : memref<2xf32>
+  %m = pipeline.slot @w.m[%first] : memref<2xf32>
+  return
+}
+
+// -----
+
+// Without one, an average would not be saved in place of its weight.
+@@
+-pipeline.variable @w.m : !t optimizer of @s0 {pipeline.kind = "speed", pipeline.parameter = @w}
++// expected-error @+1 {{C39: has no kind, compensation of @w has one of ema, delta,}}
++pipeline.variable @w.m : !t compensation of @s0 {pipeline.parameter = @w}
+
+// -----
+
+@@
+-pipeline.variable @w.m : !t optimizer of @s0 {pipeline.kind = "speed", pipeline.parameter = @w}
++// expected-note @+1 {{the other}}
++pipeline.variable @w.m : !t optimizer of @s0 {pipeline.kind = "m", pipeline.parameter = @w}
++// expected-error @+1 {{C39: is of @w, of which there is another of the same kind}}
++pipeline.variable @w.n : !t optimizer of @s0 {pipeline.kind = "m", pipeline.parameter = @w}
+
+// -----
+
 // C42: the replay has the variables of its program,
 pipeline.training optimizer<sgd>
 pipeline.stage @s0 devices [0]
