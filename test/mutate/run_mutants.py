@@ -54,6 +54,17 @@ PROGRAMS = {
     "hetpipe": (DIGITS, "--stages=2 --microbatch-size=5 --method=hetpipe:workers=2,distance=1 "
                         "--optimizer=sgd:lr=0.05,momentum=0.9"),
     "workers": (TIED, "--stages=2 --microbatch-size=3 --method=hetpipe:workers=3,distance=0"),
+    "spectrain": (DIGITS, "--stages=3 --microbatch-size=5 --method=spectrain "
+                          "--optimizer=sgd:lr=0.05,momentum=0.9 "
+                          "--lr-schedule=linear:total-steps=9"),
+    "annealed": (DIGITS, "--stages=3 --microbatch-size=5 --method=pipemare:anneal-steps=6 "
+                         "--optimizer=adamw --lr-scale=.*bias:0.5 --no-decay=.*bias "
+                         "--lr-schedule=cosine:total-steps=9"),
+    "groups": (DIGITS, "--stages=2 --microbatch-size=5 --microbatches=2 --method=2bw "
+                       "--optimizer=nadam --lr-scale=.*bias:0.5 --no-decay=fc3.* --ema=0.9 "
+                       "--lr-schedule=linear:total-steps=9"),
+    "recomputed": (CNN, "--stages=3 --microbatch-size=2 --microbatches=3 --schedule=gpipe "
+                        "--recompute=full --optimizer=adamw --ema=0.9"),
     "zero-bubble": (DIGITS, "--stages=2 --microbatch-size=5 --microbatches=4 --schedule=zb-h1"),
 }
 LEVELS = ["schedule", "program"]
