@@ -77,14 +77,17 @@ static LogicalResult verifyKinds(Subject &subject) {
     return success();
   std::unique_ptr<Optimizer> optimizer =
       Optimizer::create(OptimizerSpec::fromAttr(training.getOptimizerAttr()));
-  // Workers of hetpipe have the global weights, which stand for the weight.
-  llvm::DenseSet<Attribute> folded;
+  // Global weights of hetpipe have the kind of what the optimizer moves.
+  llvm::DenseSet<Attribute> folded, masters;
+  for (auto variable : subject.module.getOps<VariableOp>())
+    if (variable.getRole() == Role::Master)
+      masters.insert(variable->getAttr(kParameterAttr));
   for (TaskOp task : subject.module.getOps<TaskOp>())
     if (task.getKind() == TaskKind::Fold)
       for (const VariableUse &use : getUses(subject, task))
         if (use.writes)
           folded.insert(VariableOp(use.variable).getSymNameAttr());
-  llvm::DenseMap<std::pair<Attribute, Attribute>, VariableOp> known;
+  llvm::DenseMap<std::tuple<Attribute, Attribute, unsigned>, VariableOp> known;
   for (auto variable : subject.module.getOps<VariableOp>()) {
     auto whose = variable->getAttrOfType<FlatSymbolRefAttr>(kParameterAttr);
     auto parameter = whose
@@ -105,9 +108,12 @@ static LogicalResult verifyKinds(Subject &subject) {
     else
       continue;
     auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);
-    bool isGlobal = variable.getRole() == Role::Compensation &&
-                    folded.contains(variable.getSymNameAttr());
-    if (kind ? !llvm::is_contained(words, kind.getValue()) : !isGlobal) {
+    bool isGlobal =
+        variable.getRole() == Role::Compensation &&
+        folded.contains(variable.getSymNameAttr()) &&
+        (masters.contains(whose) ? kind && kind.getValue() == "master" : !kind);
+    bool isKnown = kind && llvm::is_contained(words, kind.getValue());
+    if (!isGlobal && !isKnown) {
       InFlightDiagnostic diagnostic = variable.emitOpError("C39: ");
       if (kind)
         diagnostic << "has the kind " << kind;
@@ -118,7 +124,8 @@ static LogicalResult verifyKinds(Subject &subject) {
       llvm::interleaveComma(words, diagnostic);
       return diagnostic;
     }
-    auto [other, isNew] = known.try_emplace({whose, kind}, variable);
+    auto [other, isNew] = known.try_emplace(
+        {whose, kind, static_cast<unsigned>(variable.getRole())}, variable);
     if (isNew)
       continue;
     InFlightDiagnostic diagnostic = variable.emitOpError("C39: is of ");
