@@ -18,12 +18,15 @@ Needs nothing but Python and a C compiler.
 import pathlib
 import statistics
 import subprocess
+import sys
 
 import measure
 import mlp_model
 
+sys.path.insert(0, str(measure.ROOT / "test" / "e2e"))
+from link_with import link_with  # noqa: E402
+
 WIDTH, CLASSES, SAMPLES, MICROBATCH = 512, 10, 512, 32
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 WAITS = """
 #include "penstock/abi.h"
@@ -50,17 +53,8 @@ def compile_with_waits(folder, build, distance, wave, seconds):
          "--stages=1", "--optimizer=sgd:lr=0.001",
          f"--method=hetpipe:workers=2,distance={distance},wave={wave}"],
         check=True)
-    (folder / "waits.c").write_text(WAITS)
-    subprocess.run(
-        ["cc", "-c", "-O2", f"-I{ROOT}/runtime/include", f"-DWAVE={wave}",
-         f"-DNANOSECONDS={round(seconds * 1e9)}L", folder / "waits.c", "-o",
-         folder / "waits.o"], check=True)
-    library = build / "runtime"
-    subprocess.run(
-        ["c++", obj, folder / "waits.o", "-o", program,
-         "-Wl,--wrap=penstock_mark", f"-L{library}", "-Wl,-u,penstock_cpu",
-         "-lpenstock_start", "-lpenstock_cpu", "-lpenstock_runtime", "-lgomp",
-         "-ldl", "-lpthread", "-lm"], check=True)
+    link_with(WAITS, obj, program, build, ["penstock_mark"], WAVE=wave,
+              NANOSECONDS=f"{round(seconds * 1e9)}L")
     return program
 
 
@@ -78,8 +72,8 @@ def simulate(distance, waves, seconds):
 
 
 def main():
-    arguments = measure.read_options(__doc__, "folder", build=ROOT / "build/default", wave=1,
-                                     waves=100, rounds=5)
+    arguments = measure.read_options(__doc__, "folder", build=measure.ROOT / "build/default",
+                                     wave=1, waves=100, rounds=5)
     folder = pathlib.Path(arguments.folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     mlp_model.write_mlp(folder / "model.onnx", 4, WIDTH, CLASSES)
