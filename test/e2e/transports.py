@@ -51,6 +51,9 @@ ROWS = {
     "xpipe": ("mlp", "--stages=4 --microbatches=4 --method=xpipe "
                      "--optimizer=adam:lr=0.001"),
     "pipeoptim": ("mlp", f"--stages=4 --method=pipeoptim {MOMENTUM}"),
+    "timeprest": ("mlp", f"--stages=4 --microbatches=4 --method=timeprest {MOMENTUM}"),
+    "v-timeprest": ("mlp", f"--stages=4 --microbatches=4 --method=v-timeprest {MOMENTUM}"),
+    "i-timeprest": ("mlp", f"--stages=4 --microbatches=4 --method=i-timeprest {MOMENTUM}"),
     "hetpipe": ("mlp", "--stages=2 --method=hetpipe:workers=2,distance=1 "
                        f"{MOMENTUM}"),
     "gpipe": ("mlp", "--stages=4 --microbatches=8 --schedule=gpipe"),
