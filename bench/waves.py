@@ -24,24 +24,9 @@ import measure
 import mlp_model
 
 sys.path.insert(0, str(measure.ROOT / "test" / "e2e"))
-from link_with import link_with  # noqa: E402
+from link_waiting import link_waiting  # noqa: E402
 
 WIDTH, CLASSES, SAMPLES, MICROBATCH = 512, 10, 512, 32
-
-WAITS = """
-#include "penstock/abi.h"
-#include <time.h>
-extern const penstock_program program __asm__("penstock_program");
-extern void __real_penstock_mark(penstock_device *, uint32_t, int64_t);
-void __wrap_penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
-  const penstock_task *own = &program.tasks[task];
-  __real_penstock_mark(device, task, n);
-  if (own->letter == 'F' && n / WAVE % 2 == own->device) {
-    struct timespec wait = {NANOSECONDS / 1000000000, NANOSECONDS % 1000000000};
-    nanosleep(&wait, 0);
-  }
-}
-"""
 
 
 def compile_with_waits(folder, build, distance, wave, seconds):
@@ -53,8 +38,8 @@ def compile_with_waits(folder, build, distance, wave, seconds):
          "--stages=1", "--optimizer=sgd:lr=0.001",
          f"--method=hetpipe:workers=2,distance={distance},wave={wave}"],
         check=True)
-    link_with(WAITS, obj, program, build, ["penstock_mark"], WAVE=wave,
-              NANOSECONDS=f"{round(seconds * 1e9)}L")
+    link_waiting(f"n / {wave} % 2 == own->device ? {round(seconds * 1e9)}L : 0", obj, program,
+                 build)
     return program
 
 

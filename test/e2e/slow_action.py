@@ -15,23 +15,8 @@ import subprocess
 import sys
 import time
 
-from link_with import link_with
+from link_waiting import link_waiting
 from transports import ENVIRONMENT, LAUNCHERS
-
-WAIT = """
-#include "penstock/abi.h"
-#include <time.h>
-extern const penstock_program program __asm__("penstock_program");
-extern void __real_penstock_mark(penstock_device *, uint32_t, int64_t);
-void __wrap_penstock_mark(penstock_device *device, uint32_t task, int64_t n) {
-  const penstock_task *own = &program.tasks[task];
-  __real_penstock_mark(device, task, n);
-  if (own->letter == 'F' && own->device == 1) {
-    struct timespec wait = {n == 40 ? SECONDS : 0, n == 40 ? 0 : 5000000};
-    nanosleep(&wait, 0);
-  }
-}
-"""
 
 
 def main():
@@ -43,8 +28,8 @@ def main():
     parser.add_argument("--seconds", type=int, required=True)
     options = parser.parse_args(sys.argv[1:split])
     program = options.folder / "slow"
-    link_with(WAIT, options.object, program, options.build, ["penstock_mark"],
-              SECONDS=options.seconds)
+    link_waiting(f"own->device != 1 ? 0 : n == 40 ? {options.seconds}000000000L : 5000000L",
+                 options.object, program, options.build)
     begin = time.monotonic()
     done = subprocess.run(
         [LAUNCHERS["openmpi"], "-n", "2", program, *sys.argv[split + 1:]],
