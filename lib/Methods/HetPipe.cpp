@@ -51,6 +51,10 @@ public:
                  const schedule::ScheduleSpec &schedule) const override {
     return schedule.name() == "1f1b";
   }
+  llvm::ArrayRef<llvm::StringRef> getStateKinds() const override {
+    static constexpr llvm::StringRef kKinds[] = {"wave"};
+    return kKinds;
+  }
   VersionStorage getStorage() const override { return VersionStorage::Stash; }
   Lags getLags(const MethodSpec &spec, const StageFacts &stage) const override {
     int64_t wave = spec.getWhole("wave");

@@ -65,6 +65,11 @@ public:
     return std::pow(tau, std::min(done, 1.0) - 1);
   }
 
+  llvm::ArrayRef<llvm::StringRef> getStateKinds() const override {
+    static constexpr llvm::StringRef kKinds[] = {"delta", "compensated"};
+    return kKinds;
+  }
+
   LogicalResult adjust(ModuleOp module, const StageTasks &stage,
                        const MethodUse &use) const override {
     int64_t annealSteps = use.method.getWhole("anneal-steps");

@@ -35,6 +35,11 @@ public:
   std::string checkUse(const MethodSpec &spec, int64_t microbatches,
                        llvm::ArrayRef<int64_t> replicas,
                        const Optimizer &optimizer) const override;
+  llvm::ArrayRef<llvm::StringRef> getStateKinds() const override {
+    static constexpr llvm::StringRef kKinds[] = {"predicted", "forward",
+                                                 "backward"};
+    return kKinds;
+  }
   mlir::LogicalResult adjust(mlir::ModuleOp module, const StageTasks &stage,
                              const MethodUse &use) const override;
 

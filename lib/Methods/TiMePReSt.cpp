@@ -95,6 +95,10 @@ public:
   bool extendsUpdates(const MethodSpec &spec) const override {
     return spec.get("decay") != 0;
   }
+  llvm::ArrayRef<llvm::StringRef> getStateKinds() const override {
+    static constexpr llvm::StringRef kKinds[] = {"blended"};
+    return kKinds;
+  }
   LogicalResult adjust(ModuleOp module, const StageTasks &stage,
                        const MethodUse &use) const override {
     if (stage.lags.update == 0 || !stage.update)

@@ -77,6 +77,11 @@ static LogicalResult verifyKinds(Subject &subject) {
     return success();
   std::unique_ptr<Optimizer> optimizer =
       Optimizer::create(OptimizerSpec::fromAttr(training.getOptimizerAttr()));
+  SmallVector<StringRef> kept = {kAverageKind};
+  if (training.getMethodAttr())
+    llvm::append_range(kept, MethodSpec::fromAttr(training.getMethodAttr())
+                                 .getMethod()
+                                 .getStateKinds());
   // Global weights of hetpipe have the kind of what the optimizer moves.
   llvm::DenseSet<Attribute> folded, masters;
   for (auto variable : subject.module.getOps<VariableOp>())
@@ -103,8 +108,7 @@ static LogicalResult verifyKinds(Subject &subject) {
     else if (variable.getRole() == Role::Master)
       words = {"master"};
     else if (variable.getRole() == Role::Compensation)
-      words = {kAverageKind, "delta",    "compensated", "predicted",
-               "forward",    "backward", "blended",     "wave"};
+      words = kept;
     else
       continue;
     auto kind = variable->getAttrOfType<StringAttr>(kKindAttr);

@@ -138,7 +138,7 @@ LogicalResult RateRules::verifyUpdate(func::CallOp call, StageOp stage) {
     Course course = follow(operand);
     if (!course.base)
       continue;
-    // What an optimizer computes of the rate comes last.
+    // The last function may make numbers of an optimizer from the rate.
     ArrayRef<func::FuncOp> taken(course.functions);
     if (!taken.empty() && !isStep(taken.front()))
       taken = taken.drop_front();

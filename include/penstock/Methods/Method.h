@@ -173,6 +173,10 @@ public:
     return 1;
   }
 
+  /// Returns the kinds (`pipeline.kind`) of the variables that it keeps beside
+  /// a parameter, which are their names in checkpoints, too (C39).
+  virtual llvm::ArrayRef<llvm::StringRef> getStateKinds() const { return {}; }
+
   /// Inserts what adjusts the reads of a stage, with variables and functions
   /// that it needs. Tasks are those of the training schedule.
   virtual mlir::LogicalResult adjust(mlir::ModuleOp module,

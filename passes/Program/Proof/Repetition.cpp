@@ -103,8 +103,8 @@ void Repetition::noteEnd(Operation *op) {
   endReason = op;
 }
 
-/// The least common multiple, or kMostPeriod if that is less: no segment that
-/// is executed has so many updates.
+/// Returns the least common multiple, or kMostPeriod if that is less: no
+/// segment that is executed has so many updates.
 static constexpr int64_t kMostPeriod = 1 << 20;
 static int64_t getCommon(int64_t a, int64_t b) {
   return std::min(std::lcm(std::min(a, kMostPeriod), std::min(b, kMostPeriod)),
@@ -262,7 +262,7 @@ LogicalResult Repetition::step(const Instruction &instruction) {
                                   ? arith::CmpIPredicate::ult
                                   : arith::CmpIPredicate::slt,
                               a, b);
-      // Of equal ones, the one that stays it.
+      // Of equal operands, the one that goes on to be the result.
       result = isLess.value == is({IndexOp::MinS, IndexOp::MinU}) ? a : b;
       in.push_back(isLess);
     } else if (is({IndexOp::Select})) {

@@ -166,7 +166,7 @@ func.func @train.0(%first: index, %updates: index)
 
 // -----
 
-// The first updates may differ, and turns be taken: the rest is a repetition.
+// The first updates may differ, and others alternate: the rest is a repetition.
 @@
 -      pipeline.mark @F[%t]
 +      %isLater = arith.cmpi ugt, %n, %c1 : index

@@ -257,8 +257,19 @@ func.func @train.0(%first: index, %updates: index)
 // Without one, an average would not be saved in place of its weight.
 @@
 -pipeline.variable @w.m : !t optimizer of @s0 {pipeline.kind = "speed", pipeline.parameter = @w}
-+// expected-error @+1 {{C39: has no kind, compensation of @w has one of ema, delta,}}
++// expected-error @+1 {{C39: has no kind, compensation of @w has one of ema}}
 +pipeline.variable @w.m : !t compensation of @s0 {pipeline.parameter = @w}
+
+// -----
+
+// A method has its own kinds.
+@@
+-pipeline.training optimizer<adam>
++pipeline.training optimizer<adam> method<pipemare>
+@@
+-pipeline.variable @w.m : !t optimizer of @s0 {pipeline.kind = "speed", pipeline.parameter = @w}
++// expected-error @+1 {{C39: has the kind "blended", compensation of @w has one of ema, delta, compensated}}
++pipeline.variable @w.m : !t compensation of @s0 {pipeline.kind = "blended", pipeline.parameter = @w}
 
 // -----
 
