@@ -68,7 +68,7 @@ LogicalResult ProgramTable::collect(ModuleOp programModule) {
   for (auto task : module.getOps<TaskOp>())
     tasks[task.getSymName()] = task;
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (function->hasAttr(kRateAttr) && !function.isDeclaration())
+    if (function->hasAttr(kRateAttr))
       rate = function.getSymName().str();
     auto number = function->getAttrOfType<IntegerAttr>(kDeviceAttr);
     auto schedule = function->getAttrOfType<FlatSymbolRefAttr>(kScheduleAttr);
