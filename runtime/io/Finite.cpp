@@ -27,11 +27,17 @@ PENSTOCK_INLINE bool hasExponent(const char *values, uint64_t bytes,
                     std::memcpy(&vector, from, count);
                     found |= (vector & exponent) == exponent;
                   };
+  // Into the nearest cache only: what the next ones hold, such as the message
+  // that another process copies from here meanwhile, is not pushed out.
+  constexpr uint64_t kAhead = 2048;
   decltype(Vector{} == Vector{}) found[kVectors] = {};
   uint64_t at = 0;
   for (; at + kVectors * kVectorBytes <= bytes; at += kVectors * kVectorBytes)
-    for (uint64_t i = 0; i < kVectors; ++i)
+    for (uint64_t i = 0; i < kVectors; ++i) {
+      __builtin_prefetch(values + at + i * kVectorBytes + kAhead, /*rw=*/0,
+                         /*locality=*/0);
       find(values + at + i * kVectorBytes, kVectorBytes, found[i]);
+    }
   for (; at + kVectorBytes <= bytes; at += kVectorBytes)
     find(values + at, kVectorBytes, found[0]);
   find(values + at, bytes - at, found[0]);
