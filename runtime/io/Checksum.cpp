@@ -8,6 +8,9 @@
 
 #include "penstock/checksum.h"
 
+#include "runtime/io/ChecksumUpdate.h"
+#include "runtime/support/InstructionSets.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -24,6 +27,12 @@ Checksum::Checksum() : state(std::make_unique<State>()) {
 Checksum::~Checksum() = default;
 
 void Checksum::add(const void *data, uint64_t size) {
+#if defined(__x86_64__)
+  if (getInstructionSet() == InstructionSet::Avx512)
+    return updateXxh3Avx512(&state->value, data, size);
+  if (getInstructionSet() == InstructionSet::Avx2)
+    return updateXxh3Avx2(&state->value, data, size);
+#endif
   XXH3_128bits_update(&state->value, data, size);
 }
 
@@ -51,7 +60,9 @@ std::string Checksum::getText() const { return toText(getBytes()); }
 
 Checksum::Bytes penstock::runtime::getChecksum(const void *data,
                                                uint64_t size) {
-  return toBytes(XXH3_128bits(data, size));
+  Checksum checksum;
+  checksum.add(data, size);
+  return checksum.getBytes();
 }
 
 std::string penstock::runtime::getChecksumText(const void *data,
