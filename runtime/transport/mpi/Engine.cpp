@@ -14,6 +14,7 @@
 #include "runtime/transport/mpi/Sum.h"
 
 #include <algorithm>
+#include <sched.h>
 #include <thread>
 
 using namespace penstock::runtime;
@@ -74,12 +75,14 @@ private:
   void loop();
   void check(int code);
   void expectHelp();
+  bool hasCoreForThread() const;
 
   const penstock_mpi &mpi;
   const int largestTag;
   const Job job;
   const Positions *positions = nullptr;
   std::vector<Line> lines;
+  std::vector<char> needsHelp; // by channel
   std::vector<std::unique_ptr<MpiSum>> sums;
   std::vector<std::unique_ptr<Progress>> sumProgress; // by sum
   std::vector<uint32_t> sumIds;
@@ -90,7 +93,7 @@ private:
   std::atomic<uint32_t> posts{0};
 
   // The thread.
-  std::atomic<int64_t> needHelp{0};  // messages and sums under way
+  std::atomic<int64_t> helpless{0};  // messages and sums under way
   std::atomic<bool> isFresh{false};  // one of them is new
   std::atomic<bool> isAsleep{false}; // until somebody wakes it
   std::atomic<bool> isStopping{false};
@@ -107,6 +110,8 @@ Error Engine::open(Endpoints &endpoints,
     return userError("this program has %lld channels and sums, and this MPI "
                      "only %d tags; use fewer stages",
                      (long long)tags, largestTag);
+  bool hasCore = hasCoreForThread();
+  needsHelp.resize(endpoints.size());
   for (Endpoint &endpoint : endpoints) {
     if (!endpoint.isFar)
       continue;
@@ -120,6 +125,8 @@ Error Engine::open(Endpoints &endpoints,
     line.limit = line.channel->capacity();
     line.pieces = (description.type.bytes + kMessageBytes - 1) / kMessageBytes;
     line.requests.resize(line.limit * line.pieces);
+    needsHelp[line.channel->index] = description.type.bytes > kEager &&
+                                     (hasCore || !mpi.arrives_alone(line.peer));
     lines.push_back(std::move(line));
   }
   for (size_t i = 0; i < allSums.size(); ++i) {
@@ -133,6 +140,14 @@ Error Engine::open(Endpoints &endpoints,
   if (!lines.empty() || !sums.empty())
     thread = std::thread([this] { loop(); });
   return {};
+}
+
+/// Returns true if this process may use more cores than it has devices.
+bool Engine::hasCoreForThread() const {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof(cores), &cores) != 0 ||
+         CPU_COUNT(&cores) > std::count(job.rankOfDevice.begin(),
+                                        job.rankOfDevice.end(), job.rank);
 }
 
 uint64_t Engine::getBytes() const {
@@ -251,8 +266,8 @@ bool Engine::finish(Line &line) {
     }
     channel.finish(line.finished++);
     line.progress->done.store(line.finished, std::memory_order_release);
-    if (bytes > kEager)
-      needHelp.fetch_sub(1, std::memory_order_relaxed);
+    if (needsHelp[channel.index])
+      helpless.fetch_sub(1, std::memory_order_relaxed);
     isMoved = true;
   }
   return isMoved;
@@ -269,7 +284,7 @@ bool Engine::sweep() {
     bool wasActive = sums[i]->isActive();
     isMoved |= sums[i]->advance(code);
     if (wasActive != sums[i]->isActive())
-      needHelp.fetch_add(wasActive ? -1 : 1, std::memory_order_seq_cst);
+      helpless.fetch_add(wasActive ? -1 : 1, std::memory_order_seq_cst);
     sumProgress[i]->begun.store(sums[i]->countDone() + sums[i]->isActive(),
                                 std::memory_order_relaxed);
     sumProgress[i]->done.store(sums[i]->countDone(), std::memory_order_release);
@@ -300,21 +315,21 @@ void Engine::expectHelp() {
 }
 
 void Engine::posted(Channel &channel) {
-  bool isLarge = channel.description.type.bytes > kEager;
+  bool isHelpless = needsHelp[channel.index];
   bool isFirst =
-      isLarge && needHelp.fetch_add(1, std::memory_order_seq_cst) == 0;
+      isHelpless && helpless.fetch_add(1, std::memory_order_seq_cst) == 0;
   posts.fetch_add(1, std::memory_order_seq_cst);
   progress();
   if (isFirst)
     expectHelp();
-  else if (isLarge)
+  else if (isHelpless)
     isFresh.store(true, std::memory_order_relaxed);
 }
 
 void Engine::posted(AllReduce &) {
   posts.fetch_add(1, std::memory_order_seq_cst);
   progress();
-  if (needHelp.load(std::memory_order_relaxed) > 0)
+  if (helpless.load(std::memory_order_relaxed) > 0)
     expectHelp();
 }
 
@@ -327,14 +342,14 @@ void Engine::loop() {
   int idle = 0;
   while (!isStopping.load()) {
     uint32_t seen = wakeUp.load();
-    if (needHelp.load(std::memory_order_relaxed) > 0) {
+    if (helpless.load(std::memory_order_relaxed) > 0) {
       idle = 0;
     } else if (++idle <= kIdleNaps) {
       wakeUp.park(seen, kLongestNap);
       continue;
     } else {
       isAsleep.store(true, std::memory_order_seq_cst);
-      if (needHelp.load(std::memory_order_seq_cst) <= 0 && !isStopping.load())
+      if (helpless.load(std::memory_order_seq_cst) <= 0 && !isStopping.load())
         wakeUp.park(seen);
       isAsleep.store(false, std::memory_order_seq_cst);
       idle = 0;

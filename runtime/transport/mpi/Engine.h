@@ -6,7 +6,8 @@
 // Claims what devices of this process post on far channels, and moves it
 // between their slots and MPI. Whoever posts or waits calls it; a thread of its
 // own does only while a message is under way that needs help and that nobody
-// waits for.
+// waits for. None does that its receiver copies by itself, unless there is a
+// core for the thread: it would copy in the time of a device.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_TRANSPORT_MPI_ENGINE_H

@@ -17,9 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static MPI_Comm communicator = MPI_COMM_NULL;
+/* By rank: whether its messages arrive alone. */
+static char *arrives = NULL;
+static int arrives_size = 0;
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(penstock_mpi_request),
                "the room for a request");
@@ -40,6 +44,73 @@ static int can_copy_between_processes(void) {
   return process_vm_readv(getpid(), &target, 1, &source, 1, 0) == 1;
 }
 
+static long long now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+/* The first process of `host` sends a message that no MPI sends at once, and
+ * sleeps; the second one takes it meanwhile, or does not. */
+static int try_alone(MPI_Comm host, int *is_alone) {
+  enum { Bytes = 1 << 20, Begin = 1, Message = 2 };
+  const long long sleeping = 10000000, waiting = sleeping / 2;
+  int rank = 0, code = MPI_SUCCESS;
+  char begin = 0, *bytes = NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_rank(host, &rank);
+  *is_alone = 0;
+  if (rank < 2 && !(bytes = calloc(1, Bytes)))
+    return MPI_ERR_NO_MEM;
+  if (rank == 0) {
+    const struct timespec pause = {0, sleeping};
+    (code = MPI_Send(&begin, 1, MPI_BYTE, 1, Begin, host)) ||
+        (code = MPI_Isend(bytes, Bytes, MPI_BYTE, 1, Message, host, &request));
+    nanosleep(&pause, NULL);
+  } else if (rank == 1) {
+    (code = MPI_Irecv(bytes, Bytes, MPI_BYTE, 0, Message, host, &request)) ||
+        (code =
+             MPI_Recv(&begin, 1, MPI_BYTE, 0, Begin, host, MPI_STATUS_IGNORE));
+    long long end = now() + waiting;
+    while (!code && !*is_alone && now() < end)
+      code = MPI_Test(&request, is_alone, MPI_STATUS_IGNORE);
+  }
+  if (!code && rank < 2)
+    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (!code)
+    code = MPI_Bcast(is_alone, 1, MPI_INT, 1, host);
+  free(bytes);
+  return code;
+}
+
+/* Fills in `arrives`. */
+static int find_alone(void) {
+  MPI_Comm host = MPI_COMM_NULL;
+  MPI_Group all, here;
+  int code, count = 0, is_alone = 0;
+  if ((code = MPI_Comm_size(communicator, &arrives_size)) ||
+      (code = MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0,
+                                  MPI_INFO_NULL, &host)) ||
+      (code = MPI_Comm_size(host, &count)) ||
+      (count > 1 && (code = try_alone(host, &is_alone))) ||
+      (code = MPI_Comm_group(communicator, &all)) ||
+      (code = MPI_Comm_group(host, &here)))
+    return code;
+  arrives = calloc((size_t)arrives_size, 1);
+  if (!arrives)
+    return MPI_ERR_NO_MEM;
+  for (int i = 0; i < count && !code; ++i) {
+    int rank = MPI_UNDEFINED;
+    code = MPI_Group_translate_ranks(here, 1, &i, all, &rank);
+    if (rank != MPI_UNDEFINED)
+      arrives[rank] = (char)is_alone;
+  }
+  MPI_Group_free(&here);
+  MPI_Group_free(&all);
+  MPI_Comm_free(&host);
+  return code;
+}
+
 static int start(int *rank, int *size, int *is_serialized, int *largest_tag) {
   int level = 0, code, is_set = 0;
   int *limit = NULL;
@@ -55,7 +126,8 @@ static int start(int *rank, int *size, int *is_serialized, int *largest_tag) {
       (code = MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN)) ||
       (code = MPI_Comm_rank(communicator, rank)) ||
       (code = MPI_Comm_size(communicator, size)) ||
-      (code = MPI_Comm_get_attr(communicator, MPI_TAG_UB, &limit, &is_set)))
+      (code = MPI_Comm_get_attr(communicator, MPI_TAG_UB, &limit, &is_set)) ||
+      (code = find_alone()))
     return code;
   *largest_tag = is_set ? *limit : 32767;
   return MPI_SUCCESS;
@@ -85,6 +157,10 @@ static int test(penstock_mpi_request *at, int *is_done) {
   int code = MPI_Test(&request, is_done, &status);
   store(at, request);
   return code;
+}
+
+static int arrives_alone(int peer) {
+  return peer < arrives_size && arrives[peer];
 }
 
 static int broadcast(void *bytes, uint64_t size) {
@@ -122,14 +198,8 @@ static int end(void) {
 }
 
 const penstock_mpi *penstock_mpi_load(void) {
-  static const penstock_mpi functions = {PENSTOCK_MPI_VERSION,
-                                         start,
-                                         send,
-                                         receive,
-                                         test,
-                                         broadcast,
-                                         describe,
-                                         library,
-                                         end};
+  static const penstock_mpi functions = {
+      PENSTOCK_MPI_VERSION, start,     send,     receive, test,
+      arrives_alone,        broadcast, describe, library, end};
   return &functions;
 }

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define PENSTOCK_MPI_VERSION 1u
+#define PENSTOCK_MPI_VERSION 2u
 
 /* Room for a request of any MPI. */
 typedef struct {
@@ -35,6 +35,10 @@ typedef struct {
   int (*receive)(void *bytes, uint64_t size, int peer, int tag,
                  penstock_mpi_request *request);
   int (*test)(penstock_mpi_request *request, int *is_done);
+  /* True if messages to and from `peer` arrive while their sender calls
+   * nothing: whoever receives copies them. By a trial between two processes of
+   * this host; false for other hosts. */
+  int (*arrives_alone)(int peer);
   /* From rank 0 to all. */
   int (*broadcast)(void *bytes, uint64_t size);
   const char *(*describe)(int code);

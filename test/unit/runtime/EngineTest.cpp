@@ -13,6 +13,8 @@
 #include "LoopBackMpi.h"
 #include "penstock/sum_share.h"
 
+#include <sched.h>
+
 using namespace penstock::runtime;
 using namespace penstock::test;
 
@@ -66,6 +68,81 @@ TEST_F(EngineTest, EndsWithTheTextOfMpi) {
       },
       testing::ExitedWithCode(PENSTOCK_PEER_FAILED),
       "loop-back: the wire is cut");
+}
+
+//===----------------------------------------------------------------------===//
+// The thread.
+//===----------------------------------------------------------------------===//
+
+/// As long as it lives, this process has one core.
+class OneCore {
+public:
+  OneCore() {
+    EXPECT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+    int core = 0;
+    while (!CPU_ISSET(core, &before))
+      ++core;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  }
+  ~OneCore() { sched_setaffinity(0, sizeof(before), &before); }
+
+private:
+  cpu_set_t before;
+};
+
+/// A device expects a message, and computes.
+TEST(MpiThread, LooksForNoMessageThatArrivesAlone) {
+  constexpr int64_t kShape[] = {4096};
+  const penstock_channel description = {
+      "c",     PENSTOCK_CHANNEL_TRANSFER,
+      nullptr, {PENSTOCK_I64, 1, kShape, 8 * 4096},
+      0,       1,
+      1,       1,
+      1,       0,
+      0,       -1};
+  OneCore core;
+  for (bool arrives : {true, false}) {
+    SCOPED_TRACE(arrives);
+    resetLoopBackMpi(1);
+    setArrivesAlone(arrives);
+    HostMemory memory;
+    Endpoints endpoints(1);
+    endpoints[0].isFar = true;
+    endpoints[0].channel = std::make_unique<Channel>(description, 0);
+    Channel &channel = *endpoints[0].channel;
+    channel.to = &memory;
+    penstock_program program = {};
+    Positions positions{program, {}};
+    auto engine = createMpi(getLoopBackMpi(1), 32767, makeJob(1, 2, 2));
+    ASSERT_FALSE(engine->open(endpoints, {}, positions));
+    engine->begin();
+    std::vector<int64_t> sent(4096, 7), received(4096);
+    ASSERT_EQ(channel.postReceive(0, addressOf(received.data())),
+              PostResult::Queued);
+    engine->posted(channel);
+    uint64_t before = countLooks(1);
+    if (arrives)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    else
+      while (countLooks(1) == before)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(countLooks(1) == before, arrives);
+
+    const penstock_mpi &sender = getLoopBackMpi(0);
+    penstock_mpi_request request;
+    int isDone = 0;
+    ASSERT_EQ(sender.send(sent.data(), 8 * 4096, 1, 0, &request), 0);
+    while (!isDone)
+      ASSERT_EQ(sender.test(&request, &isDone), 0);
+    waitFar(*engine, channel, 0, WaitPolicy{0});
+    EXPECT_EQ(received, sent);
+    EXPECT_EQ(countUnmatched(), 0u);
+    EXPECT_FALSE(engine->end());
+    engine->leave();
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -34,7 +34,8 @@ struct World {
   std::map<std::tuple<int, int, int>, std::deque<Operation>> sends, receives;
   /// The number of tests that still fail, by matched request.
   std::map<uint64_t, int> delays;
-  int callers[kMostRanks] = {};
+  uint64_t looks[kMostRanks] = {};
+  bool arrivesAlone = false;
   bool isBroken[kMostRanks] = {};
 };
 
@@ -80,24 +81,23 @@ template <int Rank> struct Functions {
     std::lock_guard<std::mutex> lock(world.mutex);
     if (world.isBroken[Rank])
       return 17;
+    ++world.looks[Rank];
     auto found = world.delays.find(request->words[0]);
     *isDone = found != world.delays.end() && found->second-- <= 0;
     if (*isDone)
       world.delays.erase(found);
     return 0;
   }
+  static int arrivesAlone(int) {
+    std::lock_guard<std::mutex> lock(world.mutex);
+    return world.arrivesAlone;
+  }
   static const char *describe(int) { return "the wire is cut"; }
   static const char *library() { return "loop-back"; }
 
-  static constexpr penstock_mpi functions = {PENSTOCK_MPI_VERSION,
-                                             nullptr,
-                                             send,
-                                             receive,
-                                             test,
-                                             nullptr,
-                                             describe,
-                                             library,
-                                             nullptr};
+  static constexpr penstock_mpi functions = {
+      PENSTOCK_MPI_VERSION, nullptr, send,     receive, test,
+      arrivesAlone,         nullptr, describe, library, nullptr};
 };
 
 } // namespace
@@ -119,6 +119,16 @@ uint64_t countUnmatched() {
     for (auto &[line, operations] : *lines)
       count += operations.size();
   return count;
+}
+
+void setArrivesAlone(bool value) {
+  std::lock_guard<std::mutex> lock(world.mutex);
+  world.arrivesAlone = value;
+}
+
+uint64_t countLooks(int rank) {
+  std::lock_guard<std::mutex> lock(world.mutex);
+  return world.looks[rank];
 }
 
 void breakLoopBackMpi(int rank) {

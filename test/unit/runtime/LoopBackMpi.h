@@ -21,6 +21,10 @@ constexpr int kMostRanks = 4;
 void resetLoopBackMpi(uint32_t seed);
 /// Messages that were sent and not received, or the reverse.
 uint64_t countUnmatched();
+/// From now on, says of all messages whether they arrive without their sender.
+void setArrivesAlone(bool value);
+/// The calls by which a rank looked for the end of a message.
+uint64_t countLooks(int rank);
 /// From now on every call of this rank fails.
 void breakLoopBackMpi(int rank);
 
