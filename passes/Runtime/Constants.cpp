@@ -3,13 +3,15 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Globals whose initializers insert field by field; the translation to LLVM IR
-// folds them into plain data.
+// Globals whose initializers insert the fields that are not zero; the
+// translation to LLVM IR folds them into plain data.
 //===----------------------------------------------------------------------===//
 
 #include "passes/Runtime/Constants.h"
 
 #include "mlir/IR/BuiltinOps.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace penstock;
@@ -45,33 +47,54 @@ Type ConstantBuilder::getType(const Constant &constant) {
   return LLVM::LLVMStructType::getLiteral(context, types);
 }
 
+bool ConstantBuilder::isZero(const Constant &constant) {
+  if (auto *integer = std::get_if<Constant::Integer>(&constant.value))
+    return integer->value == 0;
+  if (auto *number = std::get_if<double>(&constant.value))
+    return *number == 0 && !std::signbit(*number);
+  if (auto *symbol = std::get_if<std::string>(&constant.value))
+    return symbol->empty();
+  auto *fields = std::get_if<Constant::Fields>(&constant.value);
+  return fields && llvm::all_of(fields->parts, isZero);
+}
+
+Value ConstantBuilder::emitLeaf(OpBuilder &inner, Type type, Attribute value) {
+  Value &leaf = leaves[{type, value}];
+  if (leaf)
+    return leaf;
+  Location loc = module.getLoc();
+  if (auto symbol = dyn_cast<FlatSymbolRefAttr>(value))
+    leaf = LLVM::AddressOfOp::create(inner, loc, type, symbol);
+  else
+    leaf = LLVM::ConstantOp::create(inner, loc, type, value);
+  return leaf;
+}
+
 Value ConstantBuilder::emit(OpBuilder &inner, const Constant &constant) {
   Location loc = module.getLoc();
   Type type = getType(constant);
+  if (isZero(constant))
+    return LLVM::ZeroOp::create(inner, loc, type);
   if (auto *integer = std::get_if<Constant::Integer>(&constant.value))
-    return LLVM::ConstantOp::create(inner, loc, type,
-                                    inner.getIntegerAttr(type, integer->value));
+    return emitLeaf(inner, type, inner.getIntegerAttr(type, integer->value));
   if (auto *number = std::get_if<double>(&constant.value))
-    return LLVM::ConstantOp::create(inner, loc, type,
-                                    inner.getF64FloatAttr(*number));
-  if (auto *symbol = std::get_if<std::string>(&constant.value)) {
-    if (symbol->empty())
-      return LLVM::ZeroOp::create(inner, loc, type);
-    return LLVM::AddressOfOp::create(inner, loc, type, *symbol);
-  }
+    return emitLeaf(inner, type, inner.getF64FloatAttr(*number));
+  if (auto *symbol = std::get_if<std::string>(&constant.value))
+    return emitLeaf(inner, type,
+                    FlatSymbolRefAttr::get(inner.getContext(), *symbol));
   if (auto *bytes = std::get_if<std::vector<uint8_t>>(&constant.value)) {
     auto tensor = RankedTensorType::get({static_cast<int64_t>(bytes->size())},
                                         inner.getI8Type());
-    return LLVM::ConstantOp::create(
-        inner, loc, type,
-        DenseElementsAttr::get(tensor, ArrayRef<uint8_t>(*bytes)));
+    return emitLeaf(inner, type,
+                    DenseElementsAttr::get(tensor, ArrayRef<uint8_t>(*bytes)));
   }
   auto &fields = std::get<Constant::Fields>(constant.value);
-  Value aggregate = LLVM::UndefOp::create(inner, loc, type);
+  Value aggregate = LLVM::ZeroOp::create(inner, loc, type);
   for (auto [position, part] : llvm::enumerate(fields.parts))
-    aggregate =
-        LLVM::InsertValueOp::create(inner, loc, aggregate, emit(inner, part),
-                                    static_cast<int64_t>(position));
+    if (!isZero(part))
+      aggregate =
+          LLVM::InsertValueOp::create(inner, loc, aggregate, emit(inner, part),
+                                      static_cast<int64_t>(position));
   return aggregate;
 }
 
@@ -84,6 +107,7 @@ void ConstantBuilder::add(StringRef name, const Constant &value,
   OpBuilder inner(module.getContext());
   inner.setInsertionPointToEnd(&global.getInitializerRegion().emplaceBlock());
   LLVM::ReturnOp::create(inner, module.getLoc(), emit(inner, value));
+  leaves.clear();
 }
 
 Constant ConstantBuilder::declare(StringRef symbol) {

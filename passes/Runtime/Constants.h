@@ -78,12 +78,17 @@ public:
 
 private:
   mlir::Type getType(const Constant &value);
+  static bool isZero(const Constant &value);
   mlir::Value emit(mlir::OpBuilder &builder, const Constant &value);
+  mlir::Value emitLeaf(mlir::OpBuilder &builder, mlir::Type type,
+                       mlir::Attribute value);
 
   mlir::ModuleOp module;
   mlir::OpBuilder builder;
   llvm::StringMap<std::string> strings;
   llvm::StringMap<std::string> shapes;
+  /// Of the global that is being built.
+  llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, mlir::Value> leaves;
 };
 
 } // namespace penstock
