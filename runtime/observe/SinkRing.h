@@ -38,8 +38,8 @@ public:
 
   void push(int64_t n, uint64_t bits) {
     uint64_t at = head.load(std::memory_order_relaxed);
-    // The consumer looks every few milliseconds; filling the ring in less is
-    // rare, and then the producer waits.
+    // The consumer looks often enough, but where values suddenly come faster;
+    // then the producer waits.
     while (at - tail.load(std::memory_order_acquire) == kSize)
       sched_yield();
     bool isLast = ++pushed == period;
@@ -57,6 +57,13 @@ public:
     return head.load(std::memory_order_relaxed) -
                tail.load(std::memory_order_acquire) ==
            kSize;
+  }
+
+  /// Returns true if values come so fast that the ring could be full soon.
+  bool isFilling() const {
+    return head.load(std::memory_order_relaxed) -
+               tail.load(std::memory_order_relaxed) >
+           kSize / 8;
   }
 
   bool pop(Item &item) {

@@ -290,8 +290,16 @@ Error Instance::run(const penstock_schedule &schedule, int64_t first,
   for (penstock_device *device : localDevices)
     if (penstock_device_function function = schedule.functions[device->index])
       device->run(function, first, updates, version);
+  // Each look takes the time of a core, which may be that of a device.
+  constexpr int kOften = 5, kSeldom = 20;
+  int milliseconds = kOften;
   for (penstock_device *device : localDevices)
-    while (!device->finish(/*milliseconds=*/5)) {
+    while (!device->finish(milliseconds)) {
+      bool isFilling =
+          std::ranges::any_of(context.endpoints, [](const Endpoint &endpoint) {
+            return endpoint.sink && endpoint.sink->isFilling();
+          });
+      milliseconds = isFilling ? kOften : kSeldom;
       for (penstock_device *running : localDevices)
         running->poll();
       context.transport->poll();
