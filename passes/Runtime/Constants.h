@@ -87,7 +87,7 @@ private:
   mlir::OpBuilder builder;
   llvm::StringMap<std::string> strings;
   llvm::StringMap<std::string> shapes;
-  /// Of the global that is being built.
+  /// The numbers and addresses of the global that is being built.
   llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, mlir::Value> leaves;
 };
 

@@ -120,8 +120,9 @@ TEST(MpiThread, LooksForNoMessageThatArrivesAlone) {
     ASSERT_FALSE(engine->open(endpoints, {}, positions));
     engine->begin();
     std::vector<int64_t> sent(4096, 7), received(4096);
-    ASSERT_EQ(channel.postReceive(0, addressOf(received.data())),
-              PostResult::Queued);
+    ASSERT_EQ(
+        channel.postReceive(0, reinterpret_cast<Address>(received.data())),
+        PostResult::Queued);
     engine->posted(channel);
     uint64_t before = countLooks(1);
     if (arrives)
