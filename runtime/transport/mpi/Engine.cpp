@@ -93,7 +93,7 @@ private:
   std::atomic<uint32_t> posts{0};
 
   // The thread.
-  std::atomic<int64_t> helpless{0};  // messages and sums under way
+  std::atomic<int64_t> helpless{0};  // unfinished, and need help
   std::atomic<bool> isFresh{false};  // one of them is new
   std::atomic<bool> isAsleep{false}; // until somebody wakes it
   std::atomic<bool> isStopping{false};

@@ -12,10 +12,11 @@
 #include "runtime/io/ChecksumUpdate.h"
 #include "runtime/support/InstructionSets.h"
 
-#define XXH_INLINE_ALL
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <vector>
+
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 using namespace penstock::runtime;
