@@ -754,8 +754,11 @@ FailureOr<bool> ProgramMachine::advance(Device &device) {
     return failure();
   device.isAtEnd = !*more;
   device.event.from = std::max<int64_t>(1, device.event.from);
-  if (*more)
-    splitParts(device.event);
+  if (!*more)
+    return false;
+  splitParts(device.event);
+  if (executed)
+    (*executed)[device.event.op] = updates;
   return more;
 }
 

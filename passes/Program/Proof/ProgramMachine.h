@@ -35,6 +35,11 @@ public:
   /// first says who is in a wrong place (N2, N3) where S7 says who waits: all
   /// queues end only where these hold.
   mlir::LogicalResult run(bool explains);
+  /// Has run() keep, for each operation that it executes, how many updates the
+  /// segment has.
+  void keepLengths(llvm::DenseMap<mlir::Operation *, int64_t> &lengths) {
+    executed = &lengths;
+  }
   /// After a run without an error: whether every shorter segment is right, too.
   /// Then all that an event depends on is there in every segment that has it,
   /// and a shorter segment is this one with events left out.
@@ -311,6 +316,7 @@ private:
   bool trains;
   bool evaluates = false;
   bool covers = true;
+  llvm::DenseMap<mlir::Operation *, int64_t> *executed = nullptr;
   bool hasParts = false, hasStatements = false;
   /// Returns true if the first replica of a stage has all microbatches.
   bool isOnFirst() const { return evaluates && trains; }
