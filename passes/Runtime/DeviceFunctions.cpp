@@ -36,7 +36,8 @@ private:
   LogicalResult convertRun(const TaskRun &run, LLVM::LLVMFuncOp into);
   Value getRunNumber(int64_t number);
   void convertOp(Operation *op);
-  Value getAddress(SlotOp slot);
+  Value getEntry(Value table, LLVM::GEPArg index);
+  Value getOffset(SlotOp slot);
   void replaceBuffer(Operation *op, Value address);
   LogicalResult passDevice(func::CallOp call);
   Value computeFor(Value other, Value value, IRMapping &known);
@@ -80,34 +81,39 @@ private:
 Value DeviceConverter::getRunNumber(int64_t number) {
   if (!numbers)
     return word(number);
-  Value entry =
-      LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64, numbers,
-                          ArrayRef<LLVM::GEPArg>{numberCount++});
+  return getEntry(numbers, numberCount++);
+}
+
+/// A number from a table.
+Value DeviceConverter::getEntry(Value table, LLVM::GEPArg index) {
+  Value entry = LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64,
+                                    table, ArrayRef<LLVM::GEPArg>{index});
   return LLVM::LoadOp::create(builder, loc, runtime.i64, entry);
 }
 
-Value DeviceConverter::getAddress(SlotOp slot) {
-  Value bytes = getRunNumber(static_cast<int64_t>(slot.getAt().value_or(0)));
+Value DeviceConverter::getOffset(SlotOp slot) {
   uint64_t ring = slot.getRing().value_or(1);
-  if (ring > 1) {
-    Value turn = arith::RemUIOp::create(
-        builder, loc, slot.getNumber(),
-        arith::ConstantIndexOp::create(builder, loc, ring));
-    if (DenseI64ArrayAttr places = slot.getPlacesAttr()) {
-      Value table =
-          LLVM::AddressOfOp::create(builder, loc, runtime.getTable(places));
-      Value entry =
-          LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64, table,
-                              ArrayRef<LLVM::GEPArg>{toI64(turn)});
-      return offset(arena,
-                    LLVM::LoadOp::create(builder, loc, runtime.i64, entry));
-    }
-    Value stride =
-        getRunNumber(static_cast<int64_t>(slot.getStride().value_or(0)));
-    Value shift = LLVM::MulOp::create(builder, loc, toI64(turn), stride);
-    bytes = LLVM::AddOp::create(builder, loc, bytes, shift);
+  if (ring == 1)
+    return getRunNumber(slot.getPlace(0));
+  Value turn = toI64(arith::RemUIOp::create(
+      builder, loc, slot.getNumber(),
+      arith::ConstantIndexOp::create(builder, loc, ring)));
+  if (numbers && TaskRun::listsPositions(slot)) {
+    // All slots that are in this position of their rings begin with this.
+    Value row = LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64,
+                                    numbers, ArrayRef<LLVM::GEPArg>{turn});
+    int32_t column = numberCount;
+    numberCount += static_cast<int32_t>(ring);
+    return getEntry(row, column);
   }
-  return offset(arena, bytes);
+  if (DenseI64ArrayAttr places = slot.getPlacesAttr())
+    return getEntry(
+        LLVM::AddressOfOp::create(builder, loc, runtime.getTable(places)),
+        turn);
+  Value first = getRunNumber(slot.getPlace(0));
+  Value distance = getRunNumber(slot.getPlace(1) - slot.getPlace(0));
+  return LLVM::AddOp::create(builder, loc, first,
+                             LLVM::MulOp::create(builder, loc, turn, distance));
 }
 
 /// Kernels take memrefs, at this point; the runtime takes addresses.
@@ -173,7 +179,7 @@ void DeviceConverter::convertOp(Operation *op) {
     runtime.call(builder, loc, name, runtime.none, operands);
   };
   if (auto slot = dyn_cast<SlotOp>(op))
-    return replaceBuffer(op, getAddress(slot));
+    return replaceBuffer(op, offset(arena, getOffset(slot)));
   if (auto scratch = dyn_cast<ScratchOp>(op)) {
     Value bytes =
         getRunNumber(static_cast<int64_t>(scratch.getAt().value_or(0)));
@@ -333,7 +339,9 @@ FailureOr<LLVM::LLVMFuncOp> DeviceConverter::createRun(const TaskRun &run) {
       LLVM::LLVMFuncOp::create(atEnd, run.effects.front()->getLoc(), name,
                                LLVM::LLVMFunctionType::get(runtime.none, types),
                                LLVM::Linkage::Internal);
+  // One for all: the specializer of LLVM would make one for each table again.
   made.setNoInline(true);
+  made.setPassthroughAttr(atEnd.getStrArrayAttr({"noduplicate"}));
   DeviceConverter converter(runtime, table, runs, func::FuncOp());
   if (failed(converter.convertRun(run, made)))
     return failure();

@@ -81,6 +81,11 @@ std::optional<TaskRun> TaskRun::find(MarkOp mark) {
   return run;
 }
 
+bool TaskRun::listsPositions(SlotOp slot) {
+  constexpr uint64_t kMostPositions = 16;
+  return slot.getPlacesAttr() || slot.getRing().value_or(1) <= kMostPositions;
+}
+
 SmallVector<int64_t> TaskRun::getNumbers(const ProgramTable &table) const {
   SmallVector<int64_t> numbers;
   for (Operation *op : ops) {
@@ -89,9 +94,11 @@ SmallVector<int64_t> TaskRun::getNumbers(const ProgramTable &table) const {
     else if (auto scratch = dyn_cast<ScratchOp>(op))
       numbers.push_back(static_cast<int64_t>(scratch.getAt().value_or(0)));
     else if (auto slot = dyn_cast<SlotOp>(op)) {
-      numbers.push_back(static_cast<int64_t>(slot.getAt().value_or(0)));
-      if (slot.getRing().value_or(1) > 1 && !slot.getPlacesAttr())
-        numbers.push_back(static_cast<int64_t>(slot.getStride().value_or(0)));
+      if (!listsPositions(slot))
+        numbers.append({slot.getPlace(0), slot.getPlace(1) - slot.getPlace(0)});
+      else
+        for (uint64_t i : llvm::seq(slot.getRing().value_or(1)))
+          numbers.push_back(slot.getPlace(static_cast<int64_t>(i)));
     }
   }
   return numbers;
@@ -120,7 +127,7 @@ TaskRuns::Key TaskRuns::getKey(const TaskRun &run, const ProgramTable &table) {
     }
     if (auto slot = dyn_cast<SlotOp>(op)) {
       addNumber(slot.getRing().value_or(1));
-      key.push_back(slot.getPlacesAttr().getAsOpaquePointer());
+      addNumber(TaskRun::listsPositions(slot));
     } else if (auto parameter = dyn_cast<HyperparameterOp>(op)) {
       addNumber(table.getHyperparameter(parameter.getName()));
     } else if (auto call = dyn_cast<func::CallOp>(op)) {

@@ -37,6 +37,10 @@ struct TaskRun {
   /// Returns what differs from run to run: the number of the task and
   /// offsets, in the order of `ops`.
   llvm::SmallVector<int64_t> getNumbers(const ProgramTable &table) const;
+
+  /// Returns true if these numbers have the offset of each position of the
+  /// slot's ring; false if they have the first one, and the distance of others.
+  static bool listsPositions(pipeline::SlotOp slot);
 };
 
 /// The functions of runs that a program has more than once.

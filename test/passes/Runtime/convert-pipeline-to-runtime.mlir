@@ -68,10 +68,10 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
 // CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[FIRST64:.*]]: i64, %{{.*}}: i64, %{{.*}}: i64)
 // CHECK:         %[[FIRST:.*]] = arith.index_cast %[[FIRST64]] : i64 to index
 // CHECK:         %[[ARENA:.*]] = llvm.call @penstock_arena(%[[DEV]])
-// CHECK:         %[[AT:.*]] = llvm.mlir.constant(64 : i64)
 // CHECK:         %[[TURN:.*]] = arith.remui %[[FIRST]], %c2
-// CHECK:         %[[STRIDE:.*]] = llvm.mlir.constant(64 : i64)
 // CHECK:         %[[TURN64:.*]] = arith.index_cast %[[TURN]]
+// CHECK:         %[[AT:.*]] = llvm.mlir.constant(64 : i64)
+// CHECK:         %[[STRIDE:.*]] = llvm.mlir.constant(64 : i64)
 // CHECK:         %[[SHIFT:.*]] = llvm.mul %[[TURN64]], %[[STRIDE]]
 // CHECK:         %[[BYTES:.*]] = llvm.add %[[AT]], %[[SHIFT]]
 // CHECK:         %[[X:.*]] = llvm.getelementptr %[[ARENA]][%[[BYTES]]]

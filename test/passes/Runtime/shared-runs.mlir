@@ -1,37 +1,55 @@
 // RUN: penstock-opt %s --convert-pipeline-to-runtime | FileCheck %s
 
 // Equal runs of tasks are one function, which has the number of the task and the
-// places of buffers from a table: of devices 0 and 1 and of the replay. What
-// stands once, or is used elsewhere, stays in the function of its device.
+// offsets of buffers from a table: of devices 0 and 1 and of the replay. Short
+// rings list those of all positions, wherever these are. What stands once, or is
+// used elsewhere, stays in the function of its device.
 
-// CHECK-DAG: llvm.mlir.global internal constant @[[$TABLE0:.*]](dense<[0, 128, 64, 384]>
-// CHECK-DAG: llvm.mlir.global internal constant @[[$TABLE1:.*]](dense<[1, 0, 128, 256]>
+// CHECK-DAG: llvm.mlir.global internal constant @[[$TABLE0:.*]](dense<[0, 128, 192, 384, 512, 64]>
+// CHECK-DAG: llvm.mlir.global internal constant @[[$TABLE1:.*]](dense<[1, 0, 192, 256, 768, 128]>
 
 // CHECK-LABEL: llvm.func internal @run.s0.F(
 // CHECK-SAME:    %[[DEV:[^:]*]]: !llvm.ptr, %[[ARENA:[^:]*]]: !llvm.ptr, %[[TABLE:[^:]*]]: !llvm.ptr, %[[N64:[^:]*]]: i64)
-// CHECK-SAME:    no_inline
+// CHECK-SAME:    no_inline, passthrough = ["noduplicate"]
 // CHECK:         %[[N:.*]] = arith.index_cast %[[N64]] : i64 to index
 // CHECK:         %[[PLACE:.*]] = llvm.getelementptr %[[TABLE]][0]
 // CHECK:         %[[TASK64:.*]] = llvm.load %[[PLACE]]
 // CHECK:         %[[TASK:.*]] = llvm.trunc %[[TASK64]] : i64 to i32
 // CHECK:         llvm.call @penstock_mark(%[[DEV]], %[[TASK]],
 // CHECK:         %[[NEXT:.*]] = arith.addi %[[N]],
-// CHECK:         call @kernel(%[[DEV]], %{{.*}}, %{{.*}}, %[[NEXT]])
+// CHECK:         %[[TURN:.*]] = arith.remui %[[NEXT]],
+// CHECK:         %[[TURN64:.*]] = arith.index_cast %[[TURN]] : index to i64
+// CHECK:         %[[ROW:.*]] = llvm.getelementptr %[[TABLE]][%[[TURN64]]]
+// CHECK:         %[[W_PLACE:.*]] = llvm.getelementptr %[[ROW]][1]
+// CHECK:         %[[W:.*]] = llvm.load %[[W_PLACE]]
+// CHECK:         llvm.getelementptr %[[ARENA]][%[[W]]]
+// CHECK:         llvm.getelementptr %[[TABLE]][3]
+// CHECK:         %[[FIRST_PLACE:.*]] = llvm.getelementptr %[[TABLE]][4]
+// CHECK:         %[[FIRST:.*]] = llvm.load %[[FIRST_PLACE]]
+// CHECK:         %[[STRIDE_PLACE:.*]] = llvm.getelementptr %[[TABLE]][5]
+// CHECK:         %[[STRIDE:.*]] = llvm.load %[[STRIDE_PLACE]]
+// CHECK:         %[[SHIFT:.*]] = llvm.mul %{{.*}}, %[[STRIDE]]
+// CHECK:         %[[B:.*]] = llvm.add %[[FIRST]], %[[SHIFT]]
+// CHECK:         llvm.getelementptr %[[ARENA]][%[[B]]]
+// CHECK:         call @kernel(%[[DEV]], %{{.*}}, %{{.*}}, %{{.*}}, %[[NEXT]])
 
 pipeline.stage @s0 devices [0]
 pipeline.stage @s1 devices [1]
 pipeline.variable @w0 : tensor<2x3xf32> parameter of @s0
 pipeline.variable @w1 : tensor<2x3xf32> parameter of @s1
+pipeline.variable @b0 : tensor<2x3xf32> parameter of @s0
+pipeline.variable @b1 : tensor<2x3xf32> parameter of @s1
 pipeline.task @s0.F forward of @s0
 pipeline.task @s1.F forward of @s1
 pipeline.task @s0.U update of @s0
 pipeline.task @s1.U update of @s1
 pipeline.schedule @train microbatches(4)
 pipeline.device 0 target(#cpu.target<>)
-pipeline.arena 0 bytes(512)
+pipeline.arena 0 bytes(4096)
 pipeline.device 1 target(#cpu.target<>)
-pipeline.arena 1 bytes(512)
-func.func private @kernel(%dev: !llvm.ptr, %w: memref<2x3xf32>, %c: memref<4x3xf32>, %n: index) {
+pipeline.arena 1 bytes(4096)
+func.func private @kernel(%dev: !llvm.ptr, %w: memref<2x3xf32>, %c: memref<4x3xf32>,
+                          %b: memref<2x3xf32>, %n: index) {
   return
 }
 func.func private @rate(%n: index) -> f32 {
@@ -58,8 +76,9 @@ func.func @train.0(%dev: !llvm.ptr, %first: index, %updates: index)
   %next = arith.addi %first, %one : index
   %w = pipeline.slot @w0[%next] ring(2) at(128) stride(64) : memref<2x3xf32>
   %c = pipeline.scratch at(384) : memref<4x3xf32>
-  func.call @kernel(%dev, %w, %c, %next)
-    : (!llvm.ptr, memref<2x3xf32>, memref<4x3xf32>, index) -> ()
+  %b = pipeline.slot @b0[%next] ring(17) at(512) stride(64) : memref<2x3xf32>
+  func.call @kernel(%dev, %w, %c, %b, %next)
+    : (!llvm.ptr, memref<2x3xf32>, memref<4x3xf32>, memref<2x3xf32>, index) -> ()
   pipeline.mark @s0.U[%first]
   %rate = pipeline.hyperparameter "lr" default(0.5) : f32
   %v = pipeline.slot @w0[%first] ring(2) at(128) stride(64) : memref<2x3xf32>
@@ -76,10 +95,12 @@ func.func @train.1(%dev: !llvm.ptr, %first: index, %updates: index)
   %one = arith.constant 1 : index
   pipeline.mark @s1.F[%first]
   %next = arith.addi %first, %one : index
-  %w = pipeline.slot @w1[%next] ring(2) at(0) stride(128) : memref<2x3xf32>
+  %w = pipeline.slot @w1[%next] ring(2) at(0) stride(64) places [0, 192]
+    : memref<2x3xf32>
   %c = pipeline.scratch at(256) : memref<4x3xf32>
-  func.call @kernel(%dev, %w, %c, %next)
-    : (!llvm.ptr, memref<2x3xf32>, memref<4x3xf32>, index) -> ()
+  %b = pipeline.slot @b1[%next] ring(17) at(768) stride(128) : memref<2x3xf32>
+  func.call @kernel(%dev, %w, %c, %b, %next)
+    : (!llvm.ptr, memref<2x3xf32>, memref<4x3xf32>, memref<2x3xf32>, index) -> ()
   // Another ring.
   pipeline.mark @s1.U[%first]
   %rate = pipeline.hyperparameter "lr" default(0.5) : f32
@@ -93,12 +114,15 @@ module @replay {
   pipeline.stage @s1 devices [0]
   pipeline.variable @w0 : tensor<2x3xf32> parameter of @s0
   pipeline.variable @w1 : tensor<2x3xf32> parameter of @s1
+  pipeline.variable @b0 : tensor<2x3xf32> parameter of @s0
+  pipeline.variable @b1 : tensor<2x3xf32> parameter of @s1
   pipeline.task @s0.F forward of @s0
   pipeline.task @s1.F forward of @s1
   pipeline.schedule @train microbatches(4)
   pipeline.device 0 target(#cpu.target<>)
-  pipeline.arena 0 bytes(1024)
-  func.func private @kernel(memref<2x3xf32>, memref<4x3xf32>, index)
+  pipeline.arena 0 bytes(4096)
+  func.func private @kernel(memref<2x3xf32>, memref<4x3xf32>,
+                            memref<2x3xf32>, index)
   // CHECK-LABEL: llvm.func internal @replay.train.0(
   // CHECK-COUNT-2: llvm.call @run.s0.F(
   // CHECK-NOT:   call
@@ -109,11 +133,15 @@ module @replay {
     %next = arith.addi %first, %one : index
     %w = pipeline.slot @w0[%next] ring(2) at(512) stride(64) : memref<2x3xf32>
     %c = pipeline.scratch at(256) : memref<4x3xf32>
-    func.call @kernel(%w, %c, %next) : (memref<2x3xf32>, memref<4x3xf32>, index) -> ()
+    %b = pipeline.slot @b0[%next] ring(17) at(1024) stride(64) : memref<2x3xf32>
+    func.call @kernel(%w, %c, %b, %next)
+      : (memref<2x3xf32>, memref<4x3xf32>, memref<2x3xf32>, index) -> ()
     pipeline.mark @s1.F[%first]
     %again = arith.addi %first, %one : index
     %v = pipeline.slot @w1[%again] ring(2) at(640) stride(64) : memref<2x3xf32>
-    func.call @kernel(%v, %c, %again) : (memref<2x3xf32>, memref<4x3xf32>, index) -> ()
+    %d = pipeline.slot @b1[%again] ring(17) at(2112) stride(64) : memref<2x3xf32>
+    func.call @kernel(%v, %c, %d, %again)
+      : (memref<2x3xf32>, memref<4x3xf32>, memref<2x3xf32>, index) -> ()
     return
   }
 }
