@@ -26,10 +26,10 @@ static constexpr double kBackwardOfLoops = 1.5;
 static constexpr double kBytesOfFunction = 16;
 /// Composites go several times over their rows.
 static constexpr double kPassesOfComposites = 3;
-/// Maxima of windows that do not fill a vector are found one by one, and an
-/// element takes as long as so many bytes.
-static constexpr int64_t kLanes = 16;
-static constexpr double kBytesOfLoneElement = 640;
+/// Maxima of windows in rows that are no multiple of this are found one by one,
+/// and an element takes as long as so many bytes for each lane of a vector.
+static constexpr int64_t kRowOfMaxima = 16;
+static constexpr double kBytesOfLoneLane = 40;
 
 void penstock::setPlanRates(ModuleOp module, const MachineRates &rates) {
   module->setAttr(
@@ -102,13 +102,14 @@ static bool isUnwritten(Value value) {
          value.getDefiningOp<linalg::FillOp>();
 }
 
-/// Bytes that the maxima which fill no vector take as long as.
-static double getLoneBytes(nn::MaxPoolOp pool) {
+/// Bytes that the maxima which are found one by one take as long as.
+static double getLoneBytes(nn::MaxPoolOp pool, int64_t lanes) {
   auto type = cast<ShapedType>(pool.getResult().getType());
   int64_t row = type.getShape().back();
   double lone = static_cast<double>(type.getNumElements()) *
-                static_cast<double>(row % kLanes) / static_cast<double>(row);
-  return lone * kBytesOfLoneElement *
+                static_cast<double>(row % kRowOfMaxima) /
+                static_cast<double>(row);
+  return lone * kBytesOfLoneLane * static_cast<double>(lanes) *
          static_cast<double>(ShapedType::getNumElements(pool.getWindow()));
 }
 
@@ -178,9 +179,10 @@ getProductsOfWeights(Operation *op, PlannedCost::ValueFilter isWeight,
 /// Returns the seconds that only the forward of an op takes.
 double PlannedCost::getForwardOnly(Operation *op) const {
   auto pool = dyn_cast<nn::MaxPoolOp>(op);
-  return pool && rates.cachedBytesPerSecond > 0
-             ? getLoneBytes(pool) / rates.cachedBytesPerSecond
-             : 0;
+  if (!pool || !target || rates.cachedBytesPerSecond == 0)
+    return 0;
+  int64_t lanes = Target::get(target)->countLanes(target);
+  return getLoneBytes(pool, lanes) / rates.cachedBytesPerSecond;
 }
 
 double PlannedCost::getSeconds(Operation *op) const {

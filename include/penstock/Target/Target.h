@@ -196,6 +196,10 @@ public:
     return std::nullopt;
   }
 
+  /// Returns how many f32 values a vector instruction of a device computes; 1
+  /// where threads, not vectors, compute in parallel.
+  virtual int64_t countLanes(TargetAttrInterface target) const { return 1; }
+
   /// Returns the rates of a device, for the cost model.
   virtual MachineRates getRates(TargetAttrInterface target) const = 0;
 

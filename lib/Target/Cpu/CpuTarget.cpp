@@ -34,6 +34,9 @@ static void limitLibrary(TargetAttrInterface target) {
 
 namespace {
 
+/// Of f32 in a vector of AVX-512.
+constexpr int64_t kMostLanes = 16;
+
 class CpuTarget : public Target {
 public:
   using Target::Target;
@@ -107,8 +110,21 @@ public:
     return cpu::getPackedWeights(shape);
   }
 
-  MachineRates getRates(TargetAttrInterface) const override {
+  int64_t countLanes(TargetAttrInterface target) const override {
+    MLIRContext *context = target.getContext();
+    // An unknown processor is an error where code is made for it.
+    ScopedDiagnosticHandler ignore(context, [](Diagnostic &) {});
+    FailureOr<int64_t> lanes = cpu::getVectorWidth(
+        cast<cpu::TargetAttr>(target), UnknownLoc::get(context));
+    return succeeded(lanes) ? *lanes : kMostLanes;
+  }
+
+  /// Those of a CPU with AVX-512; shorter vectors multiply fewer numbers at a
+  /// time, and move as many bytes.
+  MachineRates getRates(TargetAttrInterface target) const override {
     MachineRates rates;
+    rates.flopsPerSecond *=
+        static_cast<double>(countLanes(target)) / kMostLanes;
     rates.cachedBytesPerSecond = 80e9;
     return rates;
   }

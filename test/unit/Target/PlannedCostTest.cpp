@@ -72,10 +72,9 @@ protected:
   }
 
   /// On a CPU of the features that all of this kind have.
-  PlannedCost getCosts() {
-    (*module)->setAttr(
-        pipeline::kPlanTargetAttr,
-        cpu::TargetAttr::get(&context, /*threads=*/1, "x86-64-v3"));
+  PlannedCost getCosts(StringRef march = "x86-64-v3") {
+    (*module)->setAttr(pipeline::kPlanTargetAttr,
+                       cpu::TargetAttr::get(&context, /*threads=*/1, march));
     return PlannedCost::get(*module);
   }
 
@@ -99,7 +98,7 @@ TEST_F(PlannedCosts, WinogradTakesProductsOfTilesAndTransforms) {
   double tiles = 512, products = 2 * tiles * 36 * 64 * 48;
   double plain = 4.0 * (8 * 64 * 1024 + 8 * 48 * 1024 + 48 * 64 * 9);
   double transformed = 4.0 * 36 * (tiles * (64 + 48) + 64 * 48);
-  double forward = products / 200e9 + (plain + 2 * transformed) * 1.65 / 80e9;
+  double forward = products / 100e9 + (plain + 2 * transformed) * 1.65 / 80e9;
   OpSeconds seconds = costs.getSeconds(conv, never, never);
   EXPECT_NEAR(seconds.forward, forward, 1e-9);
   EXPECT_EQ(seconds.backward, 0);
@@ -114,7 +113,7 @@ TEST_F(PlannedCosts, WinogradTakesProductsOfTilesAndTransforms) {
   (*module)->setAttr(pipeline::kDirectConvolutionAttr, UnitAttr::get(&context));
   double weights = 4.0 * 48 * 64 * 9;
   EXPECT_NEAR(costs.getSeconds(conv),
-              2.0 * 8 * 48 * 1024 * 64 * 9 / 200e9 + (plain - weights) / 80e9 +
+              2.0 * 8 * 48 * 1024 * 64 * 9 / 100e9 + (plain - weights) / 80e9 +
                   weights / 20e9,
               1e-9);
 }
@@ -122,7 +121,7 @@ TEST_F(PlannedCosts, WinogradTakesProductsOfTilesAndTransforms) {
 TEST_F(PlannedCosts, WeightsComeFromMemoryAndTheRestFromCaches) {
   PlannedCost costs = getCosts();
   Operation *product = find<linalg::ContractOp>();
-  double forward = 2.0 * 5 * 7 * 11 / 200e9 + 4.0 * (5 * 7 + 5 * 11) / 80e9 +
+  double forward = 2.0 * 5 * 7 * 11 / 100e9 + 4.0 * (5 * 7 + 5 * 11) / 80e9 +
                    4.0 * 11 * 7 / 20e9;
   OpSeconds seconds =
       costs.getSeconds(product, isWeight(product), isWeight(product));
@@ -140,8 +139,22 @@ TEST_F(PlannedCosts, MaximaThatFillNoVectorAreFoundOneByOne) {
   Operation *pool = find<nn::MaxPoolOp>();
   double once = 3 * 4.0 * (2 * 3 * 18 * 16 + 2 * 2 * 3 * 6 * 8) / 80e9;
   OpSeconds seconds = costs.getSeconds(pool, never, always);
-  EXPECT_NEAR(seconds.forward, once + 2 * 3 * 6 * 8 * 6 * 640 / 80e9, 1e-12);
+  EXPECT_NEAR(seconds.forward, once + 2 * 3 * 6 * 8 * 6 * 320 / 80e9, 1e-12);
   EXPECT_NEAR(seconds.backward, 1.5 * once, 1e-12);
+}
+
+TEST_F(PlannedCosts, VectorsAreAsLongAsThoseOfTheProcessor) {
+  Operation *pool = find<nn::MaxPoolOp>();
+  for (auto [march, lanes] :
+       {std::pair("x86-64-v4", 16), {"x86-64-v3", 8}, {"x86-64-v2", 4}}) {
+    PlannedCost costs = getCosts(march);
+    EXPECT_EQ(costs.getRates().flopsPerSecond, 12.5e9 * lanes) << march;
+    EXPECT_EQ(costs.getRates().cachedBytesPerSecond, 80e9) << march;
+    OpSeconds seconds = costs.getSeconds(pool, never, always);
+    EXPECT_NEAR(seconds.forward - seconds.backward / 1.5,
+                2 * 3 * 6 * 8 * 6 * 40.0 * lanes / 80e9, 1e-12)
+        << march;
+  }
 }
 
 TEST_F(PlannedCosts, UpdatesMoveWeightsAndPackThem) {
