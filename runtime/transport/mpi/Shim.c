@@ -50,37 +50,64 @@ static long long now(void) {
   return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-/* The first process of `host` sends a message that no MPI sends at once, and
- * sleeps; the second one takes it meanwhile, or does not. */
-static int try_alone(MPI_Comm host, int *is_alone) {
-  enum { Bytes = 1 << 20, Begin = 1, Message = 2 };
-  const long long sleeping = 10000000, waiting = sleeping / 2;
-  int rank = 0, code = MPI_SUCCESS;
-  char begin = 0, *bytes = NULL;
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Comm_rank(host, &rank);
-  *is_alone = 0;
-  if (rank < 2 && !(bytes = calloc(1, Bytes)))
-    return MPI_ERR_NO_MEM;
-  if (rank == 0) {
-    const struct timespec pause = {0, sleeping};
-    (code = MPI_Send(&begin, 1, MPI_BYTE, 1, Begin, host)) ||
-        (code = MPI_Isend(bytes, Bytes, MPI_BYTE, 1, Message, host, &request));
-    nanosleep(&pause, NULL);
-  } else if (rank == 1) {
-    (code = MPI_Irecv(bytes, Bytes, MPI_BYTE, 0, Message, host, &request)) ||
-        (code =
-             MPI_Recv(&begin, 1, MPI_BYTE, 0, Begin, host, MPI_STATUS_IGNORE));
-    long long end = now() + waiting;
-    while (!code && !*is_alone && now() < end)
-      code = MPI_Test(&request, is_alone, MPI_STATUS_IGNORE);
-  }
-  if (!code && rank < 2)
+enum { TrialBytes = 1 << 20, TrialNanoseconds = 2000000 };
+enum { TagBegin = 1, TagMessage, TagWoke };
+
+/* Sends a message that no MPI sends at once, and sleeps. */
+static int offer(MPI_Comm host, char *bytes) {
+  const struct timespec pause = {0, TrialNanoseconds};
+  char begin = 0;
+  long long woke;
+  MPI_Request request;
+  int code = MPI_Send(&begin, 1, MPI_BYTE, 1, TagBegin, host);
+  if (!code)
+    code =
+        MPI_Isend(bytes, TrialBytes, MPI_BYTE, 1, TagMessage, host, &request);
+  if (code)
+    return code;
+  nanosleep(&pause, NULL);
+  woke = now();
+  code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  return code ? code : MPI_Send(&woke, 1, MPI_LONG_LONG, 1, TagWoke, host);
+}
+
+/* Takes it. Was it there before the other one woke? */
+static int take(MPI_Comm host, char *bytes, int *is_alone) {
+  char begin;
+  long long woke, there;
+  int is_there = 0;
+  MPI_Request request;
+  int code =
+      MPI_Irecv(bytes, TrialBytes, MPI_BYTE, 0, TagMessage, host, &request);
+  if (!code)
+    code = MPI_Recv(&begin, 1, MPI_BYTE, 0, TagBegin, host, MPI_STATUS_IGNORE);
+  there = now();
+  for (long long end = there + TrialNanoseconds;
+       !code && !is_there && there < end; there = now())
+    code = MPI_Test(&request, &is_there, MPI_STATUS_IGNORE);
+  if (!code)
     code = MPI_Wait(&request, MPI_STATUS_IGNORE);
   if (!code)
-    code = MPI_Bcast(is_alone, 1, MPI_INT, 1, host);
-  free(bytes);
+    code =
+        MPI_Recv(&woke, 1, MPI_LONG_LONG, 0, TagWoke, host, MPI_STATUS_IGNORE);
+  *is_alone = !code && is_there && there < woke;
   return code;
+}
+
+/* Whether messages arrive while their sender calls nothing, as the first two
+ * processes of `host` find out. */
+static int try_alone(MPI_Comm host, int *is_alone) {
+  int rank = 0, has_memory = 1, code;
+  char *bytes = NULL;
+  *is_alone = 0;
+  MPI_Comm_rank(host, &rank);
+  if (rank < 2)
+    has_memory = (bytes = calloc(1, TrialBytes)) != NULL;
+  code = MPI_Allreduce(MPI_IN_PLACE, &has_memory, 1, MPI_INT, MPI_MIN, host);
+  if (!code && has_memory && rank < 2)
+    code = rank == 0 ? offer(host, bytes) : take(host, bytes, is_alone);
+  free(bytes);
+  return code ? code : MPI_Bcast(is_alone, 1, MPI_INT, 1, host);
 }
 
 /* Fills in `arrives`. */
