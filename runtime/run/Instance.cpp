@@ -243,8 +243,8 @@ Error Instance::open(const std::vector<MappedFile> &files, bool isTraced) {
   std::vector<AllReduce *> sums;
   for (auto &sum : context.sums)
     sums.push_back(sum.get());
-  if (Error error =
-          context.transport->open(context.endpoints, sums, context.positions))
+  if (Error error = context.transport->open(
+          context.endpoints, sums, context.positions, isOversubscribed()))
     return error;
 
   // 2. Memory and values, each on the thread of its device.

@@ -37,9 +37,11 @@ public:
   virtual ~Transport() = default;
 
   /// Makes ready for the endpoints and sums that are far. All stay where they
-  /// are, and there is no traffic yet. `positions` are for messages.
+  /// are, and there is no traffic yet. `positions` are for messages;
+  /// `isOversubscribed`: the devices of this host have fewer cores than
+  /// threads.
   virtual Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
-                     const Positions &positions) = 0;
+                     const Positions &positions, bool isOversubscribed) = 0;
   /// Returns true if connect() is to be called.
   virtual bool connects() const { return false; }
   /// Creates, in rank 0, the invitation that all need to connect.

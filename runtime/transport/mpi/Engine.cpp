@@ -57,7 +57,7 @@ public:
       : mpi(mpi), largestTag(largestTag), job(job) {}
 
   Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
-             const Positions &positions) override;
+             const Positions &positions, bool isOversubscribed) override;
   void begin() override;
   void posted(Channel &channel) override;
   void posted(AllReduce &sum) override;
@@ -103,14 +103,14 @@ private:
 
 Error Engine::open(Endpoints &endpoints,
                    const std::vector<AllReduce *> &allSums,
-                   const Positions &where) {
+                   const Positions &where, bool isOversubscribed) {
   positions = &where;
   int64_t tags = int64_t(endpoints.size()) + 2 * int64_t(allSums.size());
   if (tags > largestTag)
     return userError("this program has %lld channels and sums, and this MPI "
                      "only %d tags; use fewer stages",
                      (long long)tags, largestTag);
-  bool hasCore = hasCoreForThread();
+  bool hasCore = !isOversubscribed && hasCoreForThread();
   needsHelp.resize(endpoints.size());
   for (Endpoint &endpoint : endpoints) {
     if (!endpoint.isFar)

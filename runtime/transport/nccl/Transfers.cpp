@@ -45,7 +45,7 @@ public:
       : job(job), seconds(seconds), communicator(nccl) {}
 
   Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
-             const Positions &positions) override;
+             const Positions &positions, bool isOversubscribed) override;
   bool connects() const override { return true; }
   Error invite(std::string &invitation) override;
   Error connect(DeviceMemory &memory, std::string_view invitation) override;
@@ -118,7 +118,7 @@ void Transfers::check(int status, const char *call) const {
 }
 
 Error Transfers::open(Endpoints &endpoints, const std::vector<AllReduce *> &all,
-                      const Positions &where) {
+                      const Positions &where, bool) {
   positions = &where;
   lineOf.resize(endpoints.size());
   for (Endpoint &endpoint : endpoints) {

@@ -14,8 +14,8 @@ namespace {
 
 class Threads final : public Transport {
 public:
-  Error open(Endpoints &, const std::vector<AllReduce *> &,
-             const Positions &) override {
+  Error open(Endpoints &, const std::vector<AllReduce *> &, const Positions &,
+             bool) override {
     return {};
   }
   void begin() override {}

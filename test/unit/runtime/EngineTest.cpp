@@ -13,6 +13,7 @@
 #include "LoopBackMpi.h"
 #include "penstock/sum_share.h"
 
+#include <optional>
 #include <sched.h>
 
 using namespace penstock::runtime;
@@ -103,9 +104,13 @@ TEST(MpiThread, LooksForNoMessageThatArrivesAlone) {
       1,       1,
       1,       0,
       0,       -1};
-  OneCore core;
-  for (bool arrives : {true, false}) {
+  for (auto [arrives, isOversubscribed] :
+       {std::pair(true, false), {false, false}, {true, true}}) {
     SCOPED_TRACE(arrives);
+    SCOPED_TRACE(isOversubscribed);
+    std::optional<OneCore> core;
+    if (!isOversubscribed)
+      core.emplace();
     resetLoopBackMpi(1);
     setArrivesAlone(arrives);
     HostMemory memory;
@@ -117,7 +122,7 @@ TEST(MpiThread, LooksForNoMessageThatArrivesAlone) {
     penstock_program program = {};
     Positions positions{program, {}};
     auto engine = createMpi(getLoopBackMpi(1), 32767, makeJob(1, 2, 2));
-    ASSERT_FALSE(engine->open(endpoints, {}, positions));
+    ASSERT_FALSE(engine->open(endpoints, {}, positions, isOversubscribed));
     engine->begin();
     std::vector<int64_t> sent(4096, 7), received(4096);
     ASSERT_EQ(

@@ -25,7 +25,7 @@ public:
   explicit LoopBack(Wire &wire) : wire(wire) {}
 
   Error open(Endpoints &all, const std::vector<AllReduce *> &,
-             const Positions &) override {
+             const Positions &, bool) override {
     std::lock_guard<std::mutex> lock(wire.mutex);
     wire.lines.resize(all.size());
     for (Endpoint &endpoint : all) {
