@@ -80,13 +80,13 @@ def Pipeline_SlotOp : Pipeline_Op<"slot", [Pure, InFunction,
     attr-dict `:` type($buffer)
   }];
   let extraClassDeclaration = [{
-    /// Where slot `index` of the ring is, of one that has its place.
-    int64_t getPlace(int64_t index) {
+    /// Returns the offset of a position of the ring in the arena, in bytes.
+    int64_t getOffset(int64_t position) {
       if (::mlir::DenseI64ArrayAttr places = getPlacesAttr();
-          places && index < places.size())
-        return places[index];
+          places && position < places.size())
+        return places[position];
       return static_cast<int64_t>(getAt().value_or(0)) +
-             index * static_cast<int64_t>(getStride().value_or(0));
+             position * static_cast<int64_t>(getStride().value_or(0));
     }
   }];
 }

@@ -365,7 +365,7 @@ void ArenaBytes::addRing(Ring ring, int64_t StageBytes::*kind) {
   bool isStaging = field == getStagingField(channel);
   int64_t size = getByteSize(channel.getTensorType(isStaging ? 0 : field));
   for (int64_t i = 0; i < ring.getLength(); ++i) {
-    int64_t at = ring.slot.getPlace(i);
+    int64_t at = ring.slot.getOffset(i);
     bytes.*kind += claimed[ring.device].claim(at, at + size);
   }
   // Evaluation has no more of them than training, if elsewhere.

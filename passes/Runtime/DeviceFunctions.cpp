@@ -94,14 +94,14 @@ Value DeviceConverter::getEntry(Value table, LLVM::GEPArg index) {
 Value DeviceConverter::getOffset(SlotOp slot) {
   uint64_t ring = slot.getRing().value_or(1);
   if (ring == 1)
-    return getRunNumber(slot.getPlace(0));
-  Value turn = toI64(arith::RemUIOp::create(
+    return getRunNumber(slot.getOffset(0));
+  Value position = toI64(arith::RemUIOp::create(
       builder, loc, slot.getNumber(),
       arith::ConstantIndexOp::create(builder, loc, ring)));
   if (numbers && TaskRun::listsPositions(slot)) {
     // All slots that are in this position of their rings begin with this.
     Value row = LLVM::GEPOp::create(builder, loc, runtime.pointer, runtime.i64,
-                                    numbers, ArrayRef<LLVM::GEPArg>{turn});
+                                    numbers, ArrayRef<LLVM::GEPArg>{position});
     int32_t column = numberCount;
     numberCount += static_cast<int32_t>(ring);
     return getEntry(row, column);
@@ -109,11 +109,12 @@ Value DeviceConverter::getOffset(SlotOp slot) {
   if (DenseI64ArrayAttr places = slot.getPlacesAttr())
     return getEntry(
         LLVM::AddressOfOp::create(builder, loc, runtime.getTable(places)),
-        turn);
-  Value first = getRunNumber(slot.getPlace(0));
-  Value distance = getRunNumber(slot.getPlace(1) - slot.getPlace(0));
-  return LLVM::AddOp::create(builder, loc, first,
-                             LLVM::MulOp::create(builder, loc, turn, distance));
+        position);
+  Value first = getRunNumber(slot.getOffset(0));
+  Value distance = getRunNumber(slot.getOffset(1) - slot.getOffset(0));
+  return LLVM::AddOp::create(
+      builder, loc, first,
+      LLVM::MulOp::create(builder, loc, position, distance));
 }
 
 /// Kernels take memrefs, at this point; the runtime takes addresses.

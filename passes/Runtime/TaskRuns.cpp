@@ -95,10 +95,11 @@ SmallVector<int64_t> TaskRun::getNumbers(const ProgramTable &table) const {
       numbers.push_back(static_cast<int64_t>(scratch.getAt().value_or(0)));
     else if (auto slot = dyn_cast<SlotOp>(op)) {
       if (!listsPositions(slot))
-        numbers.append({slot.getPlace(0), slot.getPlace(1) - slot.getPlace(0)});
+        numbers.append(
+            {slot.getOffset(0), slot.getOffset(1) - slot.getOffset(0)});
       else
         for (uint64_t i : llvm::seq(slot.getRing().value_or(1)))
-          numbers.push_back(slot.getPlace(static_cast<int64_t>(i)));
+          numbers.push_back(slot.getOffset(static_cast<int64_t>(i)));
     }
   }
   return numbers;

@@ -34,7 +34,7 @@ static void limitLibrary(TargetAttrInterface target) {
 
 namespace {
 
-/// Of f32 in a vector of AVX-512.
+/// The f32 values in a vector of AVX-512.
 constexpr int64_t kMostLanes = 16;
 
 class CpuTarget : public Target {

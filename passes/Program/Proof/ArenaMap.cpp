@@ -71,7 +71,7 @@ LogicalResult ArenaMap::addPlace(SlotOp slot, StringAttr schedule) {
   // Where a version of a variable is has to be the same to all schedules.
   bool isSame = place.bytes == bytes && (!isVariable || ring == place.ring);
   for (int64_t i : llvm::seq<int64_t>(0, std::min(ring, place.ring)))
-    isSame &= slot.getPlace(i) == place.slot.getPlace(i);
+    isSame &= slot.getOffset(i) == place.slot.getOffset(i);
   if (!isSame) {
     InFlightDiagnostic diagnostic =
         slot.emitError("S9: is in another place than elsewhere");
@@ -126,7 +126,7 @@ std::vector<ArenaMap::Interval> ArenaMap::getIntervals() {
   }
   for (auto &[key, place] : places)
     for (int64_t i : llvm::seq<int64_t>(0, place.ring)) {
-      int64_t begin = place.slot.getPlace(i);
+      int64_t begin = place.slot.getOffset(i);
       intervals.push_back({begin, begin + place.bytes, place.slot, &place, i});
     }
   for (auto [order, interval] : llvm::enumerate(intervals))
@@ -169,7 +169,7 @@ void ArenaMap::addOverwritten(Operation *call, StringAttr schedule,
     if (place.isVariable || place.schedule != schedule)
       continue;
     for (int64_t i : llvm::seq<int64_t>(0, place.ring)) {
-      int64_t from = place.slot.getPlace(i);
+      int64_t from = place.slot.getOffset(i);
       if (from < end && begin < from + place.bytes)
         overwritten[call].push_back(getKey(place.slot, schedule, i));
     }

@@ -69,7 +69,7 @@ struct VerifyProgramPass
   //===--------------------------------------------------------------------===//
 
   using Codes = std::map<int64_t, DeviceCode>;
-  /// Of the longest segments in which operations ran.
+  /// Updates of the longest segment in which an operation runs.
   using Lengths = llvm::DenseMap<Operation *, int64_t>;
 
   /// Where an end of a channel has replicas, the runtime knows both ends by
