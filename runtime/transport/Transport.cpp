@@ -42,7 +42,7 @@ static void wait(Transport &transport, WaitPolicy policy, IsDone isDone,
     } else if (waited < spin) {
       __builtin_ia32_pause();
     } else {
-      sleep(std::clamp(waited / 8, kShortestNap, kLongestNap));
+      sleep(std::clamp(waited / 32, kShortestNap, kLongestNap));
     }
   }
 }
