@@ -208,7 +208,7 @@ template <typename T> struct SumCase {
     Endpoints none;
     Positions positions{program, {}};
     auto engine = createMpi(getLoopBackMpi(rank), 32767, job);
-    ASSERT_FALSE(engine->open(none, {&sum}, positions));
+    ASSERT_FALSE(engine->open(none, {&sum}, positions, false));
     EXPECT_EQ(engine->getBytes(), predictBytes(rank, job, group));
     sum.open(memories);
     // Two segments: numbers of updates go on, all else begins anew.
