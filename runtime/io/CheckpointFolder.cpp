@@ -163,6 +163,17 @@ std::string penstock::runtime::verifyCheckpoint(const Checkpoint &checkpoint) {
   return "";
 }
 
+std::string penstock::runtime::checkIndex(const Checkpoint &checkpoint) {
+  std::string path = checkpoint.path + "/" + kIndexName;
+  MappedFile text;
+  if (Error error = text.openUnlinked(path, "index"))
+    return error.text;
+  if (std::string_view(text.data(), text.size()) ==
+      writeIndex(checkpoint.manifest.files))
+    return "";
+  return path + ": it is damaged, but no resume reads it";
+}
+
 std::string penstock::runtime::findOtherWhole(const std::string &path) {
   std::string folder = folderOf(path);
   std::vector<int64_t> steps = listCheckpoints(folder);

@@ -54,6 +54,9 @@ std::string checkTensor(const Checkpoint &checkpoint, const ManifestFile &file,
 /// Checks everything that readCheckpoint() leaves out: headers, and the
 /// checksum of every tensor and file.
 std::string verifyCheckpoint(const Checkpoint &checkpoint);
+/// Returns what is wrong with the index, by which others find the weights, or
+/// "". A checkpoint is whole without it.
+std::string checkIndex(const Checkpoint &checkpoint);
 
 /// The newest whole checkpoint in the folder of `path`, a checkpoint, other
 /// than that; "" if there is none.

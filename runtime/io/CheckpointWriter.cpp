@@ -223,8 +223,8 @@ penstock::runtime::finishCheckpoint(const std::string &folder,
   std::string part = name + ".part";
   manifest.files = std::move(reports);
   manifest.finishedAt = timeText();
-  if (std::string problem = writeTextFile(
-          part + "/weights.safetensors.index.json", writeIndex(manifest.files));
+  if (std::string problem =
+          writeTextFile(part + "/" + kIndexName, writeIndex(manifest.files));
       !problem.empty())
     return problem;
   auto failed = [&](const std::string &path) {

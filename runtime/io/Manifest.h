@@ -96,7 +96,8 @@ std::string sealManifest(std::string object);
 /// are there once and lead out of no folder.
 std::string readManifest(std::string_view text, Manifest &manifest);
 
-/// The text of weights.safetensors.index.json, as model hubs have it.
+/// The text of the index, as model hubs have it.
+constexpr const char *kIndexName = "weights.safetensors.index.json";
 std::string writeIndex(const std::vector<ManifestFile> &files);
 
 } // namespace penstock::runtime

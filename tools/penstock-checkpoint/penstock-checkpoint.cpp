@@ -242,6 +242,8 @@ static Row look(const std::string &path, bool verify) {
   row.problem = readCheckpoint(path, row.checkpoint);
   if (row.problem.empty() && verify)
     row.problem = verifyCheckpoint(row.checkpoint);
+  if (row.problem.empty() && verify)
+    row.problem = checkIndex(row.checkpoint);
   for (size_t i = 0; row.problem.empty() && !verify &&
                      i < row.checkpoint.manifest.files.size();
        ++i) {

@@ -271,6 +271,25 @@ TEST_F(CheckpointTest, RefusesWhatIsDamaged) {
                       "checkpoint beside it is whole");
 }
 
+TEST_F(CheckpointTest, NoticesEveryByteOfTheIndex) {
+  train(2);
+  std::string path = run + "/step-000000002/" + kIndexName;
+  std::string whole = readText(path);
+  Checkpoint checkpoint;
+  ASSERT_EQ(readCheckpoint(run + "/step-000000002", checkpoint), "");
+  EXPECT_EQ(checkIndex(checkpoint), "");
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::string changed = whole;
+    changed[i] = char(changed[i] ^ (1 << i % 8));
+    writeText(path, changed);
+    EXPECT_EQ(checkIndex(checkpoint),
+              path + ": it is damaged, but no resume reads it");
+  }
+  EXPECT_EQ(verifyCheckpoint(checkpoint), "");
+  std::filesystem::remove(path);
+  EXPECT_NE(checkIndex(checkpoint), "");
+}
+
 // Each byte of a checkpoint, changed: an error, or the same values.
 TEST_F(CheckpointTest, NoticesEveryByte) {
   train(2);
