@@ -83,13 +83,17 @@ struct VerifyProgramPass
       auto stage = task ? tables->lookupNearestSymbolFrom<StageOp>(
                               function, task.getStageAttr())
                         : StageOp();
-      if (!stage || llvm::is_contained(
-                        getPlaces(stage, isTraining && task.getKind() ==
-                                                           TaskKind::Evaluate),
-                        device))
+      if (!stage)
         return WalkResult::advance();
-      mark.emitError() << "S8: device " << device << " runs "
-                       << mark.getTaskAttr() << ", which others do";
+      auto places = getPlaces(
+          stage, isTraining && task.getKind() == TaskKind::Evaluate);
+      if (llvm::is_contained(places, device))
+        return WalkResult::advance();
+      InFlightDiagnostic diagnostic = mark.emitError();
+      diagnostic << "S8: device " << device << " runs " << mark.getTaskAttr()
+                 << ", a task of "
+                 << (places.size() == 1 ? "device " : "devices ");
+      llvm::interleaveComma(places, diagnostic);
       return WalkResult::interrupt();
     };
     auto verify = [&](Operation *op, FlatSymbolRefAttr name,
