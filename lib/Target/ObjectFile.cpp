@@ -86,7 +86,7 @@ void setProcessor(llvm::Module &module, const TargetCpu &cpu) {
 /// and call: a stage of many kernels, or who runs it. For such, alias analysis
 /// and schedulers take more than linear time, and gain nothing.
 bool isLongGlue(const llvm::Function &function) {
-  constexpr size_t kManyOperands = 1024; // in a block
+  constexpr size_t kManyOperands = 256; // in a block
   size_t most = 0;
   for (const llvm::BasicBlock &block : function) {
     size_t operands = 0;
