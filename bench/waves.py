@@ -2,7 +2,7 @@
 """How much of the time that workers of hetpipe wait for each other a distance of
 waves takes away, on this machine.
 
-    waves.py FOLDER [--wave 1] [--waves 100] [--build build/default]
+    waves.py FOLDER [--wave 1] [--waves 200] [--build build/default]
 
 Two workers of one stage each. Every other wave of each is lengthened to twice by
 a wait, the two in turn: the program is linked with a penstock_mark that sleeps
@@ -31,7 +31,8 @@ WIDTH, CLASSES, SAMPLES, MICROBATCH = 512, 10, 512, 32
 
 def compile_with_waits(folder, build, distance, wave, seconds):
     """A program whose microbatches of slow waves take so much longer."""
-    program, obj = folder / f"d{distance}", folder / f"d{distance}.o"
+    name = f"d{distance}" if seconds else "plain"
+    program, obj = folder / name, folder / f"{name}.o"
     subprocess.run(
         ["penstockc", folder / "model.onnx", "-o", obj, "--emit=obj",
          "--loss=softmax-cross-entropy", f"--microbatch-size={MICROBATCH}",
@@ -58,7 +59,7 @@ def simulate(distance, waves, seconds):
 
 def main():
     arguments = measure.read_options(__doc__, "folder", build=measure.ROOT / "build/default",
-                                     wave=1, waves=100, rounds=5)
+                                     wave=1, waves=200, rounds=9)
     folder = pathlib.Path(arguments.folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     mlp_model.write_mlp(folder / "model.onnx", 4, WIDTH, CLASSES)
@@ -70,22 +71,24 @@ def main():
         return compile_with_waits(folder, arguments.build, distance, wave, seconds)
 
     program = build(1, 0)
-    plain = min(measure.train(program, folder, waves)[0]
-                for _ in range(arguments.rounds)) / waves
+    plain = statistics.median(measure.train(program, folder, waves)[0]
+                              for _ in range(arguments.rounds)) / waves
     print(f"a wave of {wave} microbatches takes {1e3 * plain:.2f} ms")
 
     # 2. Twice that, in turn.
     programs = {distance: build(distance, plain / wave) for distance in (0, 1)}
-    measured = {distance: [] for distance in programs}
-    for _ in range(arguments.rounds):
-        for distance, program in programs.items():
-            measured[distance].append(measure.train(program, folder, waves)[0])
     samples = 2 * wave * MICROBATCH * waves
-    rates = {distance: samples / statistics.median(times)
-             for distance, times in measured.items()}
-    simulated = {distance: samples / simulate(
-        distance, waves, lambda worker, c: plain * (2 if c % 2 == worker else 1))
-        for distance in programs}
+    rates = {distance: [] for distance in programs}
+    simulated = {distance: [] for distance in programs}
+    for _ in range(arguments.rounds):
+        #  How long a wave takes drifts, what it waits does not.
+        now = measure.train(program, folder, waves)[0] / waves
+        for distance, other in programs.items():
+            rates[distance].append(samples / measure.train(other, folder, waves)[0])
+            simulated[distance].append(samples / simulate(
+                distance, waves, lambda worker, c: now + plain * (c % 2 == worker)))
+    rates, simulated = ({distance: statistics.median(own) for distance, own in each.items()}
+                        for each in (rates, simulated))
     for distance in programs:
         print(f"D = {distance}: {rates[distance]:.0f} samples/s, simulated "
               f"{simulated[distance]:.0f}, "
