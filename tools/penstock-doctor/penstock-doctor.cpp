@@ -120,6 +120,8 @@ void readRing(const FlightRing &ring, int rank, Run &run) {
   uint64_t first = count > kFlightEntries ? count - kFlightEntries : 0;
   for (uint64_t i = first; i < count; ++i)
     device.entries.push_back(ring.entries[i % kFlightEntries]);
+  // The entry of its segment may be among those that others have replaced.
+  device.isBegun = first > 0;
   for (const FlightEntry &entry : device.entries)
     switch (entry.kind) {
     case FlightKind::Segment:
