@@ -85,8 +85,8 @@ struct VerifyProgramPass
                         : StageOp();
       if (!stage)
         return WalkResult::advance();
-      auto places = getPlaces(
-          stage, isTraining && task.getKind() == TaskKind::Evaluate);
+      auto places =
+          getPlaces(stage, isTraining && task.getKind() == TaskKind::Evaluate);
       if (llvm::is_contained(places, device))
         return WalkResult::advance();
       InFlightDiagnostic diagnostic = mark.emitError();
