@@ -81,7 +81,7 @@ def main():
     rates = {distance: [] for distance in programs}
     simulated = {distance: [] for distance in programs}
     for _ in range(arguments.rounds):
-        #  How long a wave takes drifts, what it waits does not.
+        # How long a wave takes drifts, what it waits does not.
         now = measure.train(program, folder, waves)[0] / waves
         for distance, other in programs.items():
             rates[distance].append(samples / measure.train(other, folder, waves)[0])

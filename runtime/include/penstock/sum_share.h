@@ -18,9 +18,9 @@ namespace penstock {
 
 /// The most bytes of a piece.
 inline constexpr uint64_t kSumPieceBytes = 256 << 10;
-/// Pieces whose values may be on their way to their owner. Whoever moves them
-/// beside devices that compute gets a core every few milliseconds only: by two
-/// pieces at a time 64 MiB took longer than 200 ms of work.
+/// Pieces in flight to the process that adds them up. The thread that moves
+/// them beside devices that compute gets a core every few milliseconds only:
+/// with two pieces, a sum of 64 MiB took longer than 200 ms of work.
 inline constexpr uint64_t kSumWindow = 8;
 
 /// Values of one type, of each summand.
