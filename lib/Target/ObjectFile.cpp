@@ -185,6 +185,8 @@ FailureOr<TargetCpu> penstock::resolveTargetCpu(StringRef march, Location loc) {
     cpu.vectorWidth = 16;
   else if (features.contains("avx2"))
     cpu.vectorWidth = 8;
+  cpu.unitWidth = cpu.name == "znver4" ? std::min<int64_t>(cpu.vectorWidth, 8)
+                                       : cpu.vectorWidth;
 
   // Instructions that the code generator chooses by itself; the others would
   // only reject machines that can run the program.

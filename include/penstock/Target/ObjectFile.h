@@ -47,6 +47,8 @@ struct TargetCpu {
   std::string features;
   /// Lanes of f32 in the vectors that this CPU prefers: 16, 8 or 4.
   int64_t vectorWidth = 4;
+  /// Lanes of f32 that are computed at a time: half of a vector on Zen 4.
+  int64_t unitWidth = 4;
   /// The features that code for this CPU may use and that the runtime checks
   /// before it starts: "+avx,+avx2".
   std::string required;

@@ -140,9 +140,11 @@ cpu::planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
 
 /// Bytes in caches that the transforms of Winograd's algorithm take as long as,
 /// per byte that they read or write, with the arithmetic in between; those of
-/// the library go over all of a tensor at a time. Measured on an AMD Zen 5
+/// the library go over all of a tensor at a time. Measured on an AMD Zen 5, and
+/// those of large tiles on a Zen 4, which computes vectors by halves
 /// (docs/measurements/planning.md).
-static constexpr double kTransform = 1.65, kLibraryTransform = 3.3;
+static constexpr double kTransform = 1.65, kHalvedTransform = 2.8,
+                        kLibraryTransform = 3.3;
 
 /// Asks the library which algorithm it takes, once per shape: a search for cuts
 /// asks often. None where it takes none.
@@ -164,7 +166,7 @@ static std::optional<uint32_t> findLayout(runtime::ConvolutionCall call,
 
 OpCost cpu::getConvolutionCost(int64_t threads,
                                const kernel::ConvolutionShape &shape,
-                               bool isDirect, OpCost plain) {
+                               bool isDirect, bool isHalved, OpCost plain) {
   // 1. The algorithm.
   std::optional<penstock_conv_descriptor> shapes = describeShapes(shape);
   if (!shapes || shapes->element != PENSTOCK_F32)
@@ -193,8 +195,10 @@ OpCost cpu::getConvolutionCost(int64_t threads,
   cost.flops = 2 * tiles * points * inputs * outputs;
   double transformed =
       sizeof(float) * points * (tiles * (inputs + outputs) + inputs * outputs);
-  cost.bytes = (plain.bytes + 2 * transformed) *
-               (isLibrary ? kLibraryTransform : kTransform);
+  double perByte = isLibrary             ? kLibraryTransform
+                   : isLarge && isHalved ? kHalvedTransform
+                                         : kTransform;
+  cost.bytes = (plain.bytes + 2 * transformed) * perByte;
   return cost;
 }
 

@@ -18,16 +18,34 @@
 using namespace mlir;
 using namespace penstock;
 
+/// Resolves a processor once: every kernel asks. Emits an error at `loc` and
+/// returns null if `march` is unknown.
+static const TargetCpu *findCpu(StringRef march, Location loc) {
+  static std::mutex mutex;
+  static llvm::StringMap<TargetCpu> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (auto cpu = known.find(march); cpu != known.end())
+    return &cpu->second;
+  FailureOr<TargetCpu> cpu = resolveTargetCpu(march, loc);
+  if (failed(cpu))
+    return nullptr;
+  return &(known[march] = std::move(*cpu));
+}
+
+/// Returns null for an unknown processor: that is an error where code is made
+/// for it.
+static const TargetCpu *findKnownCpu(TargetAttrInterface target) {
+  MLIRContext *context = target.getContext();
+  ScopedDiagnosticHandler ignore(context, [](Diagnostic &) {});
+  return findCpu(cast<cpu::TargetAttr>(target).getMarch(),
+                 UnknownLoc::get(context));
+}
+
 /// Lets the library plan as it will when the program runs.
 static void limitLibrary(TargetAttrInterface target) {
   static std::once_flag once;
   std::call_once(once, [&] {
-    MLIRContext *context = target.getContext();
-    // An unknown processor is an error where code is made for it.
-    ScopedDiagnosticHandler ignore(context, [](Diagnostic &) {});
-    FailureOr<TargetCpu> cpu = resolveTargetCpu(
-        cast<cpu::TargetAttr>(target).getMarch(), UnknownLoc::get(context));
-    if (succeeded(cpu))
+    if (const TargetCpu *cpu = findKnownCpu(target))
       runtime::limitOneDnn(cpu->required.c_str());
   });
 }
@@ -91,8 +109,10 @@ public:
                             const kernel::ConvolutionShape &shape,
                             bool isDirect) const override {
     limitLibrary(target);
+    const TargetCpu *cpu = findKnownCpu(target);
     return cpu::getConvolutionCost(
         target.getThreads(), shape, isDirect,
+        cpu && cpu->unitWidth < cpu->vectorWidth,
         Target::getConvolutionCost(target, shape, isDirect));
   }
 
@@ -111,29 +131,25 @@ public:
   }
 
   int64_t countLanes(TargetAttrInterface target) const override {
-    MLIRContext *context = target.getContext();
-    // An unknown processor is an error where code is made for it.
-    ScopedDiagnosticHandler ignore(context, [](Diagnostic &) {});
-    FailureOr<int64_t> lanes = cpu::getVectorWidth(
-        cast<cpu::TargetAttr>(target), UnknownLoc::get(context));
-    return succeeded(lanes) ? *lanes : kMostLanes;
+    const TargetCpu *cpu = findKnownCpu(target);
+    return cpu ? cpu->vectorWidth : kMostLanes;
   }
 
-  /// Those of a CPU with AVX-512; shorter vectors multiply fewer numbers at a
-  /// time, and move as many bytes.
+  /// Those of a CPU that computes a vector of AVX-512 at a time; others
+  /// multiply fewer numbers at a time, and move as many bytes.
   MachineRates getRates(TargetAttrInterface target) const override {
     MachineRates rates;
-    rates.flopsPerSecond *=
-        static_cast<double>(countLanes(target)) / kMostLanes;
+    if (const TargetCpu *cpu = findKnownCpu(target))
+      rates.flopsPerSecond *= static_cast<double>(cpu->unitWidth) / kMostLanes;
     rates.cachedBytesPerSecond = 80e9;
     return rates;
   }
 
   FailureOr<DeviceDescription> describe(TargetAttrInterface target,
                                         Location loc) const override {
-    FailureOr<TargetCpu> cpu =
-        resolveTargetCpu(cast<cpu::TargetAttr>(target).getMarch(), loc);
-    if (failed(cpu))
+    const TargetCpu *cpu =
+        findCpu(cast<cpu::TargetAttr>(target).getMarch(), loc);
+    if (!cpu)
       return failure();
     return DeviceDescription{cpu::CpuDialect::getDialectNamespace().str(),
                              target.getThreads(), cpu->name, cpu->required};
@@ -159,14 +175,8 @@ void penstock::registerCpuTarget(DialectRegistry &registry) {
 }
 
 FailureOr<int64_t> cpu::getVectorWidth(TargetAttr target, Location loc) {
-  // Every kernel asks.
-  static std::mutex mutex;
-  static llvm::StringMap<int64_t> known;
-  std::lock_guard<std::mutex> lock(mutex);
-  if (auto width = known.find(target.getMarch()); width != known.end())
-    return width->second;
-  FailureOr<TargetCpu> cpu = resolveTargetCpu(target.getMarch(), loc);
-  if (failed(cpu))
+  const TargetCpu *cpu = findCpu(target.getMarch(), loc);
+  if (!cpu)
     return failure();
-  return known[target.getMarch()] = cpu->vectorWidth;
+  return cpu->vectorWidth;
 }

@@ -50,10 +50,11 @@ mlir::FailureOr<std::optional<WeightPacking>>
 planConvolutionPacking(int64_t threads, kernel::ConvOp conv,
                        std::string &reason);
 /// Returns `plain`, the cost by the definition, or that of the algorithm that
-/// the library takes for this shape.
+/// the library takes for this shape. `isHalved`: the processor computes the
+/// halves of a vector one after the other.
 OpCost getConvolutionCost(int64_t threads,
                           const kernel::ConvolutionShape &shape, bool isDirect,
-                          OpCost plain);
+                          bool isHalved, OpCost plain);
 /// Returns what packing takes where it pays; none where calls take weights as
 /// they are.
 std::optional<PackedWeights>

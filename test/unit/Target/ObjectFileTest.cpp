@@ -101,11 +101,17 @@ TEST_F(ObjectFile, UnknownCpu) {
 TEST_F(ObjectFile, CpuProperties) {
   FailureOr<TargetCpu> v4 = resolveTargetCpu("x86-64-v4", loc()),
                        v3 = resolveTargetCpu("x86-64-v3", loc()),
-                       v1 = resolveTargetCpu("x86-64", loc());
-  ASSERT_TRUE(succeeded(v4) && succeeded(v3) && succeeded(v1));
+                       v1 = resolveTargetCpu("x86-64", loc()),
+                       halved = resolveTargetCpu("znver4", loc());
+  ASSERT_TRUE(succeeded(v4) && succeeded(v3) && succeeded(v1) &&
+              succeeded(halved));
   EXPECT_EQ(v4->vectorWidth, 16);
   EXPECT_EQ(v3->vectorWidth, 8);
   EXPECT_EQ(v1->vectorWidth, 4);
+  EXPECT_EQ(v4->unitWidth, 16);
+  EXPECT_EQ(v3->unitWidth, 8);
+  EXPECT_EQ(halved->vectorWidth, 16);
+  EXPECT_EQ(halved->unitWidth, 8);
   EXPECT_EQ(v1->required, "");
   EXPECT_NE(v3->required.find("+avx2"), std::string::npos);
   EXPECT_NE(v3->required.find("+fma"), std::string::npos);

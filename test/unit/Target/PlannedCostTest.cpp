@@ -143,12 +143,25 @@ TEST_F(PlannedCosts, MaximaThatFillNoVectorAreFoundOneByOne) {
   EXPECT_NEAR(seconds.backward, 1.5 * once, 1e-12);
 }
 
+TEST_F(PlannedCosts, HalvesOfVectorsTakeLongerToTransform) {
+  Operation *conv = find<nn::ConvOp>();
+  auto getForward = [&](StringRef march) {
+    return getCosts(march).getSeconds(conv, never, never).forward;
+  };
+  double plain = 4.0 * (8 * 64 * 1024 + 8 * 48 * 1024 + 48 * 64 * 9),
+         transformed = 4.0 * 36 * (512 * (64 + 48) + 64 * 48);
+  EXPECT_NEAR(getForward("znver4") - getForward("x86-64-v3"),
+              (2.8 - 1.65) * (plain + 2 * transformed) / 80e9, 1e-9);
+}
+
 TEST_F(PlannedCosts, VectorsAreAsLongAsThoseOfTheProcessor) {
   Operation *pool = find<nn::MaxPoolOp>();
-  for (auto [march, lanes] :
-       {std::pair("x86-64-v4", 16), {"x86-64-v3", 8}, {"x86-64-v2", 4}}) {
+  for (auto [march, lanes, atATime] : {std::tuple("x86-64-v4", 16, 16),
+                                       {"znver4", 16, 8},
+                                       {"x86-64-v3", 8, 8},
+                                       {"x86-64-v2", 4, 4}}) {
     PlannedCost costs = getCosts(march);
-    EXPECT_EQ(costs.getRates().flopsPerSecond, 12.5e9 * lanes) << march;
+    EXPECT_EQ(costs.getRates().flopsPerSecond, 12.5e9 * atATime) << march;
     EXPECT_EQ(costs.getRates().cachedBytesPerSecond, 80e9) << march;
     OpSeconds seconds = costs.getSeconds(pool, never, always);
     EXPECT_NEAR(seconds.forward - seconds.backward / 1.5,
