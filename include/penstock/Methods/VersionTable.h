@@ -30,15 +30,14 @@ struct PipelinePlace {
 };
 
 /// Microbatch k of a segment reads the weights after max(0, floor((k - age) /
-/// M)) of its updates.
-/// The update that makes version v blends it with version max(0, v - blended),
-/// where that is not 0.
+/// M)) of its updates. The update that makes version v blends it with version
+/// max(0, v - blended), where that is not 0.
 struct WeightAges {
   int64_t forward = 0, backward = 0, blended = 0;
 };
 
-/// The ages of a method; `inFlight` are the microbatches of the stage in flight
-/// beside the one that each replica begins.
+/// Computes the ages of a method; `inFlight` are the microbatches of the stage
+/// in flight beside the one that each replica begins.
 using WeightAgesFormula = WeightAges (*)(const MethodSpec &method,
                                          int64_t inFlight,
                                          const PipelinePlace &place);
@@ -46,7 +45,7 @@ using WeightAgesFormula = WeightAges (*)(const MethodSpec &method,
 /// Adds the formula of a plug-in's method.
 void addWeightAges(llvm::StringLiteral method, WeightAgesFormula formula);
 
-/// Nothing if the table has no row for the method.
+/// Returns the ages of a method; nothing if the table has no row for it.
 std::optional<WeightAges> getWeightAges(const MethodSpec &method,
                                         const PipelinePlace &place);
 
@@ -62,9 +61,10 @@ struct WaveTable {
     int64_t waves = getOwn(k) / wave - distance;
     return waves < 0 ? 0 : waves;
   }
-  /// At most so many own updates are missing.
+  /// Returns how many own updates are missing at most.
   int64_t getLocalStaleness() const { return wave - 1; }
-  /// At most so many of another worker, as the paper counts them.
+  /// Returns how many of another worker are missing at most, as the paper
+  /// counts them.
   int64_t getGlobalStaleness() const {
     return (distance + 1) * wave + wave - 2;
   }
