@@ -698,15 +698,16 @@ std::vector<ManifestData> DataSet::describe() const {
 }
 
 /// Reads of a shuffled file are of the disk's choosing unless they are begun
-/// ahead of time. Of a file that is in memory, a few samples show it.
+/// ahead of time. To look whether a sample is in memory is a system call: while
+/// all are, the first one of a microbatch stands for it.
 void DataSet::prefetch(const SampleArray &array, int64_t first) const {
-  constexpr int64_t kLooks = 4;
-  bool isInMemory = true;
-  for (int64_t i = 0; i < microbatch; ++i) {
-    if (i == kLooks && isInMemory)
-      return;
-    isInMemory &= array.prefetch(sampleAt(first + i));
-  }
+  int64_t looks = isInMemory.load(std::memory_order_relaxed) ? 1 : microbatch;
+  bool areThere = true;
+  for (int64_t i = 0; i < looks; ++i)
+    areThere &= array.prefetch(sampleAt(first + i));
+  for (int64_t i = looks; !areThere && i < microbatch; ++i)
+    array.prefetch(sampleAt(first + i));
+  isInMemory.store(areThere, std::memory_order_relaxed);
 }
 
 std::string DataSet::suspects(int64_t first, int64_t count) const {

@@ -14,6 +14,7 @@
 #include "runtime/io/Manifest.h"
 #include "runtime/io/SampleArray.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -148,6 +149,8 @@ private:
   Last last = Last::Drop;
   int64_t ignoredLabel = 0, updateMicrobatches = 1;
   Tail tail;
+  /// All samples that were last looked for were in memory.
+  mutable std::atomic<bool> isInMemory = true;
 };
 
 /// Returns true if the first axis of every source is that of a microbatch's

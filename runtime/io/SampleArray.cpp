@@ -326,10 +326,15 @@ bool SampleArray::isLarge() const {
 }
 
 void SampleArray::fetch(int64_t sample) const {
-  constexpr uint64_t kLine = 64, kMost = 1024;
+  // The processor goes on by itself from the lines that a copy begins with, but
+  // for each page it has to find the address first.
+  constexpr uint64_t kLine = 64, kBegin = 512, kPage = 4096;
   int64_t run = 0;
   const char *data = find(sample, run);
-  for (uint64_t at = 0; at < std::min(bytes, kMost); at += kLine)
+  for (uint64_t at = 0; at < std::min(bytes, kBegin); at += kLine)
+    __builtin_prefetch(data + at);
+  uint64_t inPage = uint64_t(reinterpret_cast<uintptr_t>(data)) % kPage;
+  for (uint64_t at = kPage - inPage; at < bytes; at += kPage)
     __builtin_prefetch(data + at);
 }
 

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <set>
@@ -48,7 +50,7 @@ protected:
   }
 
   /// The samples of microbatch n, with x[i] = i.
-  std::vector<int64_t> samplesOf(const DataSet &set, int64_t n) {
+  std::vector<int64_t> gatherSamples(const DataSet &set, int64_t n) {
     float x[kB * kI];
     set.gather(linear.channels[0], set.inputOf(linear.channels[0]), n, x);
     std::vector<int64_t> samples;
@@ -68,11 +70,11 @@ TEST_F(DataSetTest, TakesSamplesInOrder) {
                         linear.labelsPath, "data", "labels"));
   ASSERT_FALSE(set.setUpdate(linear.program, kM, Last::Drop, "data"));
   EXPECT_EQ(set.usableCount(), 24);
-  EXPECT_EQ(samplesOf(set, 0), (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_EQ(samplesOf(set, 7), (std::vector<int64_t>{21, 22, 23}));
+  EXPECT_EQ(gatherSamples(set, 0), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(gatherSamples(set, 7), (std::vector<int64_t>{21, 22, 23}));
   // The largest multiple of an update is 24: the rest never comes.
-  EXPECT_EQ(samplesOf(set, 8), (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_EQ(samplesOf(set, 8 * 1000000007LL + 1),
+  EXPECT_EQ(gatherSamples(set, 8), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(gatherSamples(set, 8 * 1000000007LL + 1),
             (std::vector<int64_t>{3, 4, 5}));
 }
 
@@ -85,7 +87,7 @@ TEST_F(DataSetTest, ShufflesEveryEpochAnew) {
   set.setShuffle(9);
   std::vector<std::vector<int64_t>> epochs(2);
   for (int64_t n = 0; n < 16; ++n)
-    for (int64_t sample : samplesOf(set, n))
+    for (int64_t sample : gatherSamples(set, n))
       epochs[n / 8].push_back(sample);
   EXPECT_NE(epochs[0], epochs[1]);
   for (std::vector<int64_t> &epoch : epochs) {
@@ -93,6 +95,39 @@ TEST_F(DataSetTest, ShufflesEveryEpochAnew) {
     std::set<int64_t> all(epoch.begin(), epoch.end());
     EXPECT_EQ(all.size(), 24u);
     EXPECT_EQ(*all.rbegin(), 23);
+  }
+}
+
+// Samples of files that are not read when they are opened are looked for in
+// memory. Those in holes of the file are zero.
+TEST_F(DataSetTest, ShufflesALargeFile) {
+  constexpr int64_t kSample = kI * sizeof(float), kCount = 30, kSeed = 9;
+  constexpr int64_t kLargeSamples = (300 << 20) / kSample;
+  std::string x = folder / "x.raw", labels = folder / "labels.raw";
+  {
+    std::ofstream file(x, std::ios::binary);
+    for (int64_t i = 0; i < kCount; i += 2) {
+      std::vector<float> row(kI, float(kI * (i + 1)));
+      file.seekp(int64_t(permute(i, kLargeSamples, kSeed, 0)) * kSample);
+      file.write(reinterpret_cast<const char *>(row.data()), kSample);
+    }
+    std::ofstream(labels).flush();
+  }
+  std::filesystem::resize_file(x, kLargeSamples * kSample);
+  std::filesystem::resize_file(labels, kLargeSamples * kO * sizeof(float));
+  std::string type = ":f32[N," + std::to_string(kI) + "]";
+  DataSet set;
+  Error error =
+      set.open(linear.program, {{"x", x + type}},
+               labels + ":f32[N," + std::to_string(kO) + "]", "data", "labels");
+  ASSERT_FALSE(error) << error.text;
+  ASSERT_FALSE(set.setUpdate(linear.program, kM, Last::Drop, "data"));
+  set.setShuffle(kSeed);
+  for (int64_t n = 0; n < kCount / kB; ++n) {
+    std::vector<int64_t> expected;
+    for (int64_t i = n * kB; i < (n + 1) * kB; ++i)
+      expected.push_back(i % 2 == 0 ? i + 1 : 0);
+    EXPECT_EQ(gatherSamples(set, n), expected) << n;
   }
 }
 
@@ -105,14 +140,14 @@ TEST_F(DataSetTest, WrapsTheLastUpdate) {
                         linear.labelsPath, "data", "labels"));
   ASSERT_FALSE(set.setUpdate(linear.program, 2, Last::Wrap, "data"));
   EXPECT_EQ(set.usableCount(), 12);
-  EXPECT_EQ(samplesOf(set, 2), (std::vector<int64_t>{6, 7, 8}));
-  EXPECT_EQ(samplesOf(set, 3), (std::vector<int64_t>{9, 0, 1}));
-  EXPECT_EQ(samplesOf(set, 4), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(gatherSamples(set, 2), (std::vector<int64_t>{6, 7, 8}));
+  EXPECT_EQ(gatherSamples(set, 3), (std::vector<int64_t>{9, 0, 1}));
+  EXPECT_EQ(gatherSamples(set, 4), (std::vector<int64_t>{0, 1, 2}));
   // Shuffled, the same two stand at both ends of a pass.
   set.setShuffle(9);
   for (int64_t epoch : {0, 1}) {
-    std::vector<int64_t> begin = samplesOf(set, 4 * epoch);
-    std::vector<int64_t> end = samplesOf(set, 4 * epoch + 3);
+    std::vector<int64_t> begin = gatherSamples(set, 4 * epoch);
+    std::vector<int64_t> end = gatherSamples(set, 4 * epoch + 3);
     EXPECT_EQ(end[1], begin[0]);
     EXPECT_EQ(end[2], begin[1]);
     EXPECT_FALSE(set.isEmpty(4 * epoch + 3));
@@ -145,7 +180,7 @@ TEST_F(DataSetTest, PadsTheLastUpdate) {
   EXPECT_EQ(labelsOf(2), (std::vector<int64_t>{6, 7, -100}));
   EXPECT_EQ(labelsOf(3), (std::vector<int64_t>{8, 9, -100}));
   EXPECT_EQ(labelsOf(4), (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_EQ(samplesOf(set, 2), (std::vector<int64_t>{6, 7, 0}));
+  EXPECT_EQ(gatherSamples(set, 2), (std::vector<int64_t>{6, 7, 0}));
 
   // Fewer samples than microbatches leave some empty.
   ASSERT_FALSE(set.setUpdate(linear.program, 3, Last::Pad, "data"));
@@ -177,9 +212,9 @@ TEST_F(DataSetTest, EvaluatesEverySample) {
                         linear.labelsPath, "data", "labels"));
   ASSERT_FALSE(set.setEvaluated("eval-data"));
   EXPECT_EQ(set.usableCount(), 4 * kB);
-  EXPECT_EQ(samplesOf(set, 1), (std::vector<int64_t>{3, 4, 5}));
-  EXPECT_EQ(samplesOf(set, 2), (std::vector<int64_t>{6, 7, 7}));
-  EXPECT_EQ(samplesOf(set, 3), (std::vector<int64_t>{7, 7, 7}));
+  EXPECT_EQ(gatherSamples(set, 1), (std::vector<int64_t>{3, 4, 5}));
+  EXPECT_EQ(gatherSamples(set, 2), (std::vector<int64_t>{6, 7, 7}));
+  EXPECT_EQ(gatherSamples(set, 3), (std::vector<int64_t>{7, 7, 7}));
   EXPECT_EQ(set.getTail().index, 2);
   EXPECT_EQ(set.getTail().samples, 2);
   EXPECT_EQ(set.getTail().copies, 1);
@@ -191,7 +226,7 @@ TEST_F(DataSetTest, EvaluatesEverySample) {
                         linear.labelsPath, "data", "labels"));
   ASSERT_FALSE(one.setEvaluated("eval-data"));
   EXPECT_EQ(one.usableCount(), kB);
-  EXPECT_EQ(samplesOf(one, 0), (std::vector<int64_t>{0, 0, 0}));
+  EXPECT_EQ(gatherSamples(one, 0), (std::vector<int64_t>{0, 0, 0}));
   EXPECT_EQ(one.getTail().copies, kB);
   EXPECT_EQ(one.getTail().extra, 0);
 }
