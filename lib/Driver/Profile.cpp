@@ -17,6 +17,7 @@
 #include "dialects/Pipeline/Pipeline.h"
 #include "passes/Partition/Passes.h"
 #include "penstock/Driver/Compiler.h"
+#include "penstock/Methods/Method.h"
 #include "penstock/Partition/Units.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -79,7 +80,7 @@ private:
     return false;
   }
   bool compileUnits(size_t units);
-  bool compileStages(int64_t devices);
+  bool compileStages(size_t stages, int64_t devices);
   /// Starts with what both have in common.
   CompileOptions getPlan() const;
   bool print(ModuleOp program);
@@ -150,7 +151,19 @@ static StringRef getMeasuredOrder(const CompileOptions &options) {
   return forwardsFirst ? "gpipe" : "1f1b";
 }
 
-bool Profiler::compileStages(int64_t devices) {
+/// Versions of weights, and what a method does besides, take time in its own
+/// program only. Elsewhere, stages are measured with a flush after each update:
+/// where they share devices or have replicas, and where workers are made of
+/// them.
+static bool isMeasuredByMethod(const CompileOptions &options, int64_t stages,
+                               int64_t devices) {
+  return options.method.isAsynchronous() &&
+         !options.method.getMethod().getWaves(options.method) &&
+         options.scheduleFile.empty() && options.replicas.empty() &&
+         devices == stages;
+}
+
+bool Profiler::compileStages(size_t stages, int64_t devices) {
   // Choices of the plan, such as its schedule, are not those of this program.
   OwningOpRef<ModuleOp> trial = module.clone();
   if (pipeline::TrainingOp training = pipeline::getTraining(*trial))
@@ -158,7 +171,12 @@ bool Profiler::compileStages(int64_t devices) {
   if (!print(*trial))
     return false;
   CompileOptions plan = getPlan();
-  plan.setSchedule(schedule::getScheduleNamed(getMeasuredOrder(options)));
+  if (isMeasuredByMethod(options, stages, devices)) {
+    plan.method = options.method;
+    plan.setSchedule(options.generator);
+  } else {
+    plan.setSchedule(schedule::getScheduleNamed(getMeasuredOrder(options)));
+  }
   plan.devices = devices;
   plan.microbatches = microbatches;
   plan.batchNorm = options.batchNorm;
@@ -299,13 +317,15 @@ std::optional<std::vector<UnitSeconds>> Profiler::measureUnits(size_t units) {
 
 std::optional<std::vector<UnitSeconds>>
 Profiler::measureStages(size_t stages, int64_t devices) {
-  // More do not cost more each.
+  // More do not cost more each, but a method may need them.
   constexpr int64_t kMostMicrobatches = 8;
-  microbatches = std::min(options.microbatches, kMostMicrobatches);
+  microbatches = options.microbatches;
+  if (!isMeasuredByMethod(options, stages, devices))
+    microbatches = std::min(microbatches, kMostMicrobatches);
   if (!folder.isMade)
     fail("there is no folder for temporary files");
   else if (ActionTimes times(microbatches, kWarmup);
-           compileStages(devices) &&
+           compileStages(stages, devices) &&
            measure(times, kStageRuns, getStageSteps()))
     return times.getMeans(stages);
   return std::nullopt;
@@ -354,8 +374,10 @@ bool penstock::profileStages(ModuleOp module, const CompileOptions &options,
   int64_t devices =
       std::max<int64_t>(1, std::min(places, cores / options.threads));
   ProfileCache cache;
-  std::string key =
-      ProfileCache::getKey(module, options, devices, getMeasuredOrder(options));
+  std::string order = getMeasuredOrder(options).str();
+  if (isMeasuredByMethod(options, count, devices))
+    order = options.schedule + " " + options.method.getText();
+  std::string key = ProfileCache::getKey(module, options, devices, order);
   auto getKey = [&](size_t stage) { return key + "." + std::to_string(stage); };
   std::vector<UnitSeconds> seconds;
   for (size_t stage : llvm::seq(count))
