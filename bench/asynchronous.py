@@ -9,8 +9,8 @@ An MLP of eight layers on two stages of one thread each. Prints
     the blend of i-timeprest: time of the update of stage 0, over one without it
     a flush: what it costs pipedream, over what --profile predicts
 
-Programs take turns, and the best of each counts. Needs nothing but Python and a
-C compiler.
+Programs alternate, and the median of the rounds' ratios counts. Needs nothing but
+Python and a C compiler.
 """
 
 import json
@@ -26,6 +26,7 @@ import mlp_model
 
 LAYERS, BATCH, SAMPLES, MICROBATCHES = 8, 64, 512, 4
 FEW, MANY = 4, 24  # updates
+PROFILES = 5  # that flushes are predicted from
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 #  Trains so many updates, in segments of as many as are said.
@@ -87,41 +88,53 @@ class Bench:
         programs = [self.compile(schedule, "--method=naive", f"--schedule={schedule}",
                                  f"--microbatches={MICROBATCHES}")
                     for schedule in ("1f1b", "nf1b")]
-        best = [[float("inf")] * 2 for _ in programs]
+        rows = []
         for _ in range(self.rounds):
-            for program, own in zip(programs, best):
-                for i, steps in enumerate((FEW, MANY)):
-                    own[i] = min(own[i], self.run(program, steps))
-        open_1f1b, nf1b = ((long - short) / (MANY - FEW) for short, long in best)
-        print(f"nF1B over open 1F1B: {nf1b / open_1f1b:.3f} (at most 1.03); "
-              f"{1e3 * nf1b:.1f} and {1e3 * open_1f1b:.1f} ms per update of {MICROBATCHES}")
+            times = []
+            for program in programs:
+                short, long = (self.run(program, steps) for steps in (FEW, MANY))
+                times.append((long - short) / (MANY - FEW))
+            rows.append(times)
+        #  Of runs one after the other, as machines drift.
+        ratios = sorted(nf1b / open_1f1b for open_1f1b, nf1b in rows)
+        open_1f1b, nf1b = (1e3 * statistics.median(column) for column in zip(*rows))
+        print(f"nF1B over open 1F1B: {statistics.median(ratios):.3f}, {ratios[0]:.3f} to "
+              f"{ratios[-1]:.3f} (at most 1.03); {nf1b:.1f} and {open_1f1b:.1f} ms per update of "
+              f"{MICROBATCHES}")
 
     def compare_updates(self):
         programs = {decay: self.compile(f"decay{decay}", f"--method=i-timeprest:decay={decay}",
                                         f"--microbatches={MICROBATCHES}")
                     for decay in (0, 1)}
-        best = dict.fromkeys(programs, float("inf"))
+        rows = []
         trace = self.folder / "trace.json"
         for _ in range(self.rounds):
+            row = {}
             for decay, program in programs.items():
                 self.run(program, MANY, f"--trace={trace}")
                 events = json.loads(trace.read_text())["traceEvents"]
-                [row] = [event["tid"] for event in events if event["name"] == "thread_name"
-                         and event["args"]["name"].startswith("stage 0 ")]
-                updates = [event["dur"] for event in events
-                           if event["ph"] == "X" and event["tid"] == row
-                           and re.fullmatch(r"U\d+", event["name"])]
-                best[decay] = min(best[decay], statistics.median(updates))
+                [thread] = [event["tid"] for event in events if event["name"] == "thread_name"
+                            and event["args"]["name"].startswith("stage 0 ")]
+                row[decay] = statistics.median(
+                    event["dur"] for event in events
+                    if event["ph"] == "X" and event["tid"] == thread
+                    and re.fullmatch(r"U\d+", event["name"]))
+            rows.append(row)
+        ratios = sorted(row[1] / row[0] for row in rows)
+        without, blended = (1e-3 * statistics.median(row[decay] for row in rows)
+                            for decay in (0, 1))
         #  Without it: weight and gradient are read, the weight is written.
-        print(f"update with a blend, over one without: {best[1] / best[0]:.2f} (one more stream "
-              f"than the three: 1.33); {1e-3 * best[1]:.2f} and {1e-3 * best[0]:.2f} ms")
+        print(f"update with a blend, over one without: {statistics.median(ratios):.2f}, "
+              f"{ratios[0]:.2f} to {ratios[-1]:.2f} (one more stream than the three: 1.33); "
+              f"{blended:.2f} and {without:.2f} ms")
 
-    def compare_flushes(self):
+    def measure_flush(self):
+        """Seconds of a flush and of an update, and as they are predicted."""
         report = self.folder / "report.json"
+        shutil.rmtree(self.cache, ignore_errors=True)
         obj = self.compile("flush.o", "--emit=obj", "--method=pipedream", "--profile",
                            "--microbatches=1", f"--report-json={report}")
         plan = json.loads(report.read_text())
-        predicted, update = plan["drain_seconds"], plan["predicted_seconds"]
         source, program = self.folder / "segments.c", self.folder / "segments"
         source.write_text(SEGMENTS)
         subprocess.run(["cc", "-c", "-O2", f"-I{ROOT}/runtime/include", source, "-o",
@@ -138,13 +151,21 @@ class Bench:
                     [program, f"x={self.folder}/x.npy", f"{self.folder}/labels.npy", str(updates),
                      str(size)], capture_output=True, text=True, check=True).stdout))
         #  Of runs one after the other, as machines drift.
-        measured = statistics.median(
+        flush = statistics.median(
             short - long for short, long in zip(seconds[each], seconds[updates])
         ) / (updates / each - 1)
-        print(f"a flush: {1e3 * measured:.2f} ms, {1e3 * predicted:.2f} predicted, "
-              f"{measured / predicted:.2f} of it (within 0.1 of 1); an update: "
-              f"{1e3 * statistics.median(seconds[updates]) / updates:.2f} ms, "
-              f"{1e3 * update:.2f} predicted")
+        update = statistics.median(seconds[updates]) / updates
+        return flush, plan["drain_seconds"], update, plan["predicted_seconds"]
+
+    def compare_flushes(self):
+        #  Costs drift with the machine, too: each time they are measured anew.
+        rows = [self.measure_flush() for _ in range(PROFILES)]
+        ratios = sorted(flush / predicted for flush, predicted, *_ in rows)
+        flush, predicted, update, planned = (1e3 * statistics.median(column)
+                                             for column in zip(*rows))
+        print(f"a flush, medians of {PROFILES}: {flush:.2f} ms, {predicted:.2f} predicted, "
+              f"{statistics.median(ratios):.2f} of it, {ratios[0]:.2f} to {ratios[-1]:.2f} "
+              f"(within 0.1 of 1); an update: {update:.2f} ms, {planned:.2f} predicted")
 
 
 def main():

@@ -34,7 +34,7 @@ def compile_with_waits(folder, build, distance, wave, seconds):
     name = f"d{distance}" if seconds else "plain"
     program, obj = folder / name, folder / f"{name}.o"
     subprocess.run(
-        ["penstockc", folder / "model.onnx", "-o", obj, "--emit=obj",
+        [build / "bin/penstockc", folder / "model.onnx", "-o", obj, "--emit=obj",
          "--loss=softmax-cross-entropy", f"--microbatch-size={MICROBATCH}",
          "--stages=1", "--optimizer=sgd:lr=0.001",
          f"--method=hetpipe:workers=2,distance={distance},wave={wave}"],
@@ -87,14 +87,18 @@ def main():
             rates[distance].append(samples / measure.train(other, folder, waves)[0])
             simulated[distance].append(samples / simulate(
                 distance, waves, lambda worker, c: now + plain * (c % 2 == worker)))
-    rates, simulated = ({distance: statistics.median(own) for distance, own in each.items()}
-                        for each in (rates, simulated))
+
+    # 3. Of runs one after the other.
+    def show(text, over, under):
+        ratios = sorted(a / b for a, b in zip(over, under))
+        return (f"{text} {statistics.median(ratios):.3f}, {ratios[0]:.3f} to "
+                f"{ratios[-1]:.3f}")
+
     for distance in programs:
-        print(f"D = {distance}: {rates[distance]:.0f} samples/s, simulated "
-              f"{simulated[distance]:.0f}, "
-              f"{rates[distance] / simulated[distance]:.3f} of it")
-    print(f"D = 1 over D = 0: {rates[1] / rates[0]:.3f} (at least 1.2), "
-          f"simulated {simulated[1] / simulated[0]:.3f}")
+        print(f"D = {distance}: {statistics.median(rates[distance]):.0f} samples/s; "
+              + show("of the simulated", rates[distance], simulated[distance]))
+    print(show("D = 1 over D = 0:", rates[1], rates[0]) + " (at least 1.2), simulated "
+          f"{statistics.median(simulated[1]) / statistics.median(simulated[0]):.3f}")
 
 
 main()
