@@ -439,7 +439,8 @@ int Compilation::plan(Level target, std::optional<double> least) {
       return code;
     warnOfUnreached();
   }
-  bool isOurs = isModel && !restrictsOrders(options);
+  bool isOurs =
+      isModel && !restrictsOrders(options) && options.deviceTargets.empty();
   if (!lowerTo(std::min(target, Level::Schedule)))
     return isOurs ? kDefect : kUserError;
   if (checkBeaten())

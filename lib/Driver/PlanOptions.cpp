@@ -340,7 +340,11 @@ bool OptionChecker::checkSchedule() {
   options.generator = *spec;
   if (spec->replicas() > 1 && !checkMirror(*spec))
     return false;
-  if (options.stages == 0 && options.splitAt.empty())
-    options.stages = std::max<int64_t>(options.getPlaces(), 1) * spec->chunks();
+  if (options.stages == 0 && options.splitAt.empty()) {
+    int64_t places = options.getPlaces();
+    if (places == 0 && options.replicas.empty())
+      places = static_cast<int64_t>(flags.deviceTargets.size());
+    options.stages = std::max<int64_t>(places, 1) * spec->chunks();
+  }
   return true;
 }

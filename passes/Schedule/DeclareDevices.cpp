@@ -72,14 +72,17 @@ private:
       for (int64_t device : stage.getDevices().value_or(ArrayRef<int64_t>()))
         devices.insert(device);
     }
+    // The replay has one device.
+    if (module == getOperation() && list.size() > 1 && !devices.empty()) {
+      auto count = static_cast<size_t>(*devices.rbegin()) + 1;
+      if (count != list.size())
+        return module.emitError("pipeline-declare-devices: there are ")
+               << list.size() << " targets for " << count
+               << (count == 1 ? " device" : " devices")
+               << "; there is one for all, or one for each";
+    }
     for (auto device : module.getOps<DeviceOp>())
       devices.erase(static_cast<int64_t>(device.getNumber()));
-    // The replay has one device.
-    if (module == getOperation() && list.size() > 1 && !devices.empty() &&
-        *devices.rbegin() >= static_cast<int64_t>(list.size()))
-      return module.emitError("pipeline-declare-devices: there is no target "
-                              "for device ")
-             << *devices.rbegin() << ", only " << list.size() << " targets";
     for (int64_t device : devices) {
       OpBuilder builder(first);
       DeviceOp::create(builder, module.getLoc(),

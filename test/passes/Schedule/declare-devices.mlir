@@ -1,6 +1,7 @@
 // RUN: penstock-opt %s --pipeline-declare-devices='targets="#cpu.target<threads(2)>"' | FileCheck %s
 // RUN: penstock-opt %s --pipeline-declare-devices='targets="[#cpu.target<>, #cpu.target<threads(5)>, #cpu.target<threads(3)>]"' | FileCheck %s --check-prefix=LIST
-// RUN: %expect-error --any-lines "error: pipeline-declare-devices: there is no target for device 2, only 2 targets" -- penstock-opt %s --pipeline-declare-devices='targets="[#cpu.target<>, #cpu.target<>]"'
+// RUN: %expect-error --any-lines "error: pipeline-declare-devices: there are 2 targets for 3 devices; there is one for all, or one for each" -- penstock-opt %s --pipeline-declare-devices='targets="[#cpu.target<>, #cpu.target<>]"'
+// RUN: %expect-error --any-lines "error: pipeline-declare-devices: there are 4 targets for 3 devices; there is one for all, or one for each" -- penstock-opt %s --pipeline-declare-devices='targets="[#cpu.target<>, #cpu.target<>, #cpu.target<>, #cpu.target<>]"'
 // RUN: %expect-error --any-lines "error: pipeline-declare-devices: there is no target" -- penstock-opt %s --pipeline-declare-devices='targets="[]"'
 // RUN: %expect-error --any-lines "error: pipeline-declare-devices: 1 : i64 is not the target of a device" -- penstock-opt %s --pipeline-declare-devices='targets="1 : i64"'
 
