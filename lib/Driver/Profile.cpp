@@ -105,6 +105,12 @@ CompileOptions Profiler::getPlan() const {
   plan.input = folder.file("model.mlir");
   plan.output = folder.file("program");
   plan.march = options.march;
+  plan.target = options.getFirstTarget();
+  plan.gpuArch = options.gpuArch;
+  plan.libraryWorkspace = options.libraryWorkspace;
+  plan.plainKernels = options.plainKernels;
+  plan.cudaPath = options.cudaPath;
+  plan.ptxas = options.ptxas;
   plan.threads = options.threads;
   plan.optimizer = options.optimizer;
   plan.precision = options.precision;
@@ -366,13 +372,15 @@ bool penstock::profileStages(ModuleOp module, const CompileOptions &options,
   auto count =
       static_cast<size_t>(llvm::range_size(module.getOps<pipeline::StageOp>()));
   // As many at a time as will be, as far as this machine has cores for them:
-  // they take memory's bandwidth from each other.
+  // they take memory's bandwidth from each other. GPUs have their own.
   auto places = static_cast<int64_t>(count);
   if (options.devices > 0)
     places = std::min(places, options.devices);
   int64_t cores = llvm::thread::hardware_concurrency();
   int64_t devices =
-      std::max<int64_t>(1, std::min(places, cores / options.threads));
+      options.getFirstTarget() == "cuda"
+          ? 1
+          : std::max<int64_t>(1, std::min(places, cores / options.threads));
   ProfileCache cache;
   std::string order = getMeasuredOrder(options).str();
   if (isMeasuredByMethod(options, count, devices))

@@ -98,12 +98,31 @@ static void describe(Operation *op, llvm::raw_ostream &stream) {
   stream << "}";
 }
 
+/// The names of the GPUs, as their driver gives them to everybody; nothing
+/// where there is none.
+static std::string describeGpus() {
+  std::string text;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator gpu("/proc/driver/nvidia/gpus", error),
+       end;
+       !error && gpu != end; gpu.increment(error)) {
+    auto info =
+        llvm::MemoryBuffer::getFileAsStream(gpu->path() + "/information");
+    if (info)
+      text += (*info)->getBuffer().split("Model:").second.split('\n').first;
+  }
+  return text;
+}
+
 /// How code is made of it. Another version makes other code, or measures
 /// otherwise.
 static void describe(const CompileOptions &options, llvm::raw_ostream &stream) {
   stream << PENSTOCK_VERSION << " " << options.threads << " " << options.march
          << " " << options.optimizer.getName() << " " << options.precision
          << " ";
+  if (options.getFirstTarget() == "cuda")
+    stream << options.gpuArch << " " << options.libraryWorkspace << " "
+           << options.plainKernels << " " << describeGpus() << " ";
 }
 
 std::string ProfileCache::getKey(const Unit &unit,

@@ -45,6 +45,10 @@ bool OptionChecker::checkTarget() {
     }
   }
 
+  if (options.profile && !all_equal(options.deviceTargets))
+    return fail("--profile measures devices of one kind; leave it out, or name "
+                "one kind by --device-targets");
+
   // 2. What only one kind knows.
   if (!is_contained({"f32", "tf32", "bf16"}, options.precision))
     return fail("--precision=" + options.precision +
@@ -108,7 +112,5 @@ bool OptionChecker::checkTarget() {
     return fail("--gpu-kernels=" + flags.gpuKernels +
                 ": unknown; kernels are classes or plain");
   options.plainKernels = flags.gpuKernels == "plain";
-  if (options.profile)
-    return fail("--profile measures on CPUs; with CUDA devices, leave it out");
   return true;
 }

@@ -49,6 +49,9 @@ struct CompileOptions {
   std::string target = "cpu"; ///< Of all devices: cpu or cuda.
   /// Kinds of the devices, one by one; empty: all are alike.
   std::vector<std::string> deviceTargets;
+  const std::string &getFirstTarget() const {
+    return deviceTargets.empty() ? target : deviceTargets.front();
+  }
   std::string gpuArch = "sm_90";         ///< Or several, with commas.
   std::string precision = "f32";         ///< Or bf16, or tf32 on GPUs.
   int64_t libraryWorkspace = 32LL << 20; ///< Bytes.
