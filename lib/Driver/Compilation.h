@@ -118,6 +118,7 @@ private:
   void recordConvolution();
   /// The target of devices that the command line asks for, as text.
   std::string getTargetText();
+  std::string getStageTargets(size_t worker);
   mlir::FailureOr<llvm::SetVector<mlir::Attribute>> collectTargets();
   using Build = llvm::function_ref<void(mlir::OpPassManager &)>;
   bool runPasses(Build build) { return runPasses(*module, build); }

@@ -21,6 +21,7 @@
 #include "passes/Verify/Passes.h"
 #include "penstock/Driver/Schedules.h"
 #include "penstock/Import/Import.h"
+#include "penstock/Methods/Method.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -177,13 +178,45 @@ bool Compilation::checkLevel(ModuleOp target) {
          });
 }
 
-std::string Compilation::getTargetText() {
+static std::string printTargets(MLIRContext *context,
+                                ArrayRef<pipeline::TargetAttrInterface> list) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  SmallVector<Attribute> targets;
-  llvm::append_range(targets, getTargets(&context, options));
-  stream << Builder(&context).getArrayAttr(targets);
+  stream << Builder(context).getArrayAttr(
+      SmallVector<Attribute>(list.begin(), list.end()));
   return text;
+}
+
+std::string Compilation::getTargetText() {
+  return printTargets(&context, getTargets(&context, options));
+}
+
+/// The targets of the stages of a worker's line, where devices are of several
+/// kinds; empty: they are alike, or what a device has is not known before the
+/// cut.
+std::string Compilation::getStageTargets(size_t worker) {
+  const std::vector<std::string> &kinds = options.deviceTargets;
+  bool isKnown = options.replicas.empty() &&
+                 options.generator.replicas() == 1 &&
+                 options.scheduleFile.empty() && !llvm::all_equal(kinds);
+  const std::vector<std::string> &cuts =
+      worker == 0 ? options.splitAt : options.workerCuts[worker - 1];
+  auto stages =
+      cuts.empty() ? options.stages : static_cast<int64_t>(cuts.size()) + 1;
+  auto waves = options.method.getMethod().getWaves(options.method);
+  int64_t chunks = options.infer ? 1 : chunksPerDevice(options),
+          lines = waves ? waves->workers : 1,
+          devices = static_cast<int64_t>(kinds.size()) / lines;
+  if (!isKnown || stages != devices * chunks)
+    return "";
+  SmallVector<pipeline::TargetAttrInterface> targets;
+  for (int64_t stage : llvm::seq(stages)) {
+    auto device = static_cast<size_t>(options.generator.getDevice(
+        static_cast<int>(stage), static_cast<int>(devices)));
+    targets.push_back(penstock::getTarget(&context, options,
+                                          kinds[worker * devices + device]));
+  }
+  return printTargets(&context, targets);
 }
 
 bool Compilation::cut(ModuleOp target, size_t worker) {
@@ -194,6 +227,7 @@ bool Compilation::cut(ModuleOp target, size_t worker) {
     partition.stages = worker == 0 ? options.stages : 0;
     for (const std::string &name : cuts)
       partition.splitAt.push_back(name);
+    partition.targets = getStageTargets(worker);
     // Speeds decide where nobody has said it.
     if (worker < options.deviceSpeeds.size() && cuts.empty()) {
       const std::vector<double> &speeds = options.deviceSpeeds[worker];

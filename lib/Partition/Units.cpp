@@ -57,9 +57,13 @@ static llvm::DenseSet<Value> findActive(ForwardProgram &program) {
 
 Units Units::collect(ForwardProgram &program,
                      std::optional<MachineRates> rates) {
+  return collect(
+      program,
+      PlannedCost::get(program.function->getParentOfType<ModuleOp>(), rates));
+}
+
+Units Units::collect(ForwardProgram &program, const PlannedCost &costs) {
   Units result;
-  auto costs =
-      PlannedCost::get(program.function->getParentOfType<ModuleOp>(), rates);
   result.rates = costs.getRates();
   result.microbatches = std::max<int64_t>(costs.getUpdate().microbatches, 1);
   llvm::DenseSet<Value> active = findActive(program);

@@ -22,21 +22,29 @@ namespace {
 class StageTimes {
 public:
   explicit StageTimes(const LinearProblem &problem) : problem(problem) {
-    sums.push_back(0);
-    for (double seconds : problem.unitSeconds)
-      sums.push_back(sums.back() + seconds);
+    if (problem.secondsByStage.empty())
+      addSums(problem.unitSeconds);
+    for (llvm::ArrayRef<double> seconds : problem.secondsByStage)
+      addSums(seconds);
   }
   double operator()(int64_t stage, int64_t begin, int64_t end) const {
     int64_t count = static_cast<int64_t>(problem.unitSeconds.size());
     double speed = problem.speeds.empty() ? 1 : problem.speeds[stage];
-    return (sums[end] - sums[begin]) / speed +
+    const std::vector<double> &own = sums[sums.size() == 1 ? 0 : stage];
+    return (own[end] - own[begin]) / speed +
            (begin > 0 ? problem.cutSeconds[begin] : 0) +
            (end < count ? problem.cutSeconds[end] : 0);
   }
 
 private:
+  void addSums(llvm::ArrayRef<double> seconds) {
+    std::vector<double> &own = sums.emplace_back(1, 0);
+    for (double each : seconds)
+      own.push_back(own.back() + each);
+  }
+
   const LinearProblem &problem;
-  std::vector<double> sums;
+  std::vector<std::vector<double>> sums; // of all stages, or of each
 };
 } // namespace
 
@@ -44,7 +52,13 @@ double penstock::getStageSeconds(const LinearProblem &problem, int64_t begin,
                                  int64_t end) {
   LinearProblem equal = problem;
   equal.speeds.clear();
+  equal.secondsByStage.clear();
   return StageTimes(equal)(0, begin, end);
+}
+
+double penstock::getStageSeconds(const LinearProblem &problem, int64_t stage,
+                                 int64_t begin, int64_t end) {
+  return StageTimes(problem)(stage, begin, end);
 }
 
 /// The dynamic program: best[s][e] is the least value of the first e units in
@@ -91,6 +105,10 @@ penstock::partitionLinearly(const LinearProblem &problem, int64_t stages,
   PENSTOCK_ASSERT(stages >= 1 && stages <= count, "more stages than units");
   PENSTOCK_ASSERT(problem.speeds.empty() ||
                       static_cast<int64_t>(problem.speeds.size()) == stages,
+                  "every stage has a device");
+  PENSTOCK_ASSERT(problem.secondsByStage.empty() ||
+                      static_cast<int64_t>(problem.secondsByStage.size()) ==
+                          stages,
                   "every stage has a device");
   StageTimes time(problem);
   LinearPlan plan;

@@ -14,8 +14,10 @@
 #include "penstock/Partition/Units.h"
 #include "penstock/Planner/LinearPartition.h"
 #include "penstock/Support/NodeName.h"
+#include "penstock/Target/PlannedCost.h"
 #include "penstock/nearest.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -38,6 +40,8 @@ public:
 private:
   FailureOr<SmallVector<int64_t>> getExplicitCuts(ForwardProgram &program,
                                                   ArrayRef<Unit> units);
+  FailureOr<LinearProblem> getProblem(ForwardProgram &program,
+                                      const Units &units, int64_t stages);
 };
 } // namespace
 
@@ -119,6 +123,47 @@ PartitionPass::getExplicitCuts(ForwardProgram &program, ArrayRef<Unit> units) {
   return cuts;
 }
 
+/// The dynamic program over cuts into so many stages.
+FailureOr<LinearProblem> PartitionPass::getProblem(ForwardProgram &program,
+                                                   const Units &units,
+                                                   int64_t stages) {
+  LinearProblem problem = units.getLinearProblem();
+  problem.speeds.assign(speeds.begin(), speeds.end());
+  if (!speeds.empty() && static_cast<int64_t>(speeds.size()) != stages)
+    return program.function.emitError()
+           << "there are speeds of " << speeds.size() << " devices, and "
+           << stages << " stages";
+  if (targets.empty())
+    return problem;
+
+  auto list =
+      dyn_cast_or_null<ArrayAttr>(parseAttribute(targets, &getContext()));
+  if (!list || !llvm::all_of(list, [](Attribute each) {
+        return isa<pipeline::TargetAttrInterface>(each);
+      }))
+    return program.function.emitError()
+           << "'" << targets << "' is no list of targets";
+  if (static_cast<int64_t>(list.size()) != stages)
+    return program.function.emitError()
+           << "there are targets of " << list.size() << " devices, and "
+           << stages << " stages";
+  // A transfer takes as long as the slower of two kinds needs.
+  llvm::DenseMap<Attribute, LinearProblem> kinds;
+  for (Attribute target : list) {
+    auto [kind, isNew] = kinds.try_emplace(target);
+    if (isNew) {
+      auto costs = PlannedCost::get(
+          getOperation(), cast<pipeline::TargetAttrInterface>(target));
+      kind->second = Units::collect(program, costs).getLinearProblem();
+    }
+    problem.secondsByStage.push_back(kind->second.unitSeconds);
+    for (auto [seconds, own] :
+         llvm::zip_equal(problem.cutSeconds, kind->second.cutSeconds))
+      seconds = std::max(seconds, own);
+  }
+  return problem;
+}
+
 void PartitionPass::runOnOperation() {
   // Nobody asks for a node by name behind the cut.
   auto forget = llvm::scope_exit([&] {
@@ -136,33 +181,31 @@ void PartitionPass::runOnOperation() {
   FailureOr<SmallVector<int64_t>> cuts = getExplicitCuts(*program, units.units);
   if (failed(cuts))
     return signalPassFailure();
-  int64_t count = units.units.size();
-  if (cuts->empty()) {
-    int64_t wanted = std::max<int64_t>(stages, 1);
-    if (wanted > std::max<int64_t>(count, 1)) {
-      program->function.emitError()
-          << "--stages=" << wanted << ": the model has " << count
-          << " nodes that compute, so at most " << count << " stages";
-      return signalPassFailure();
-    }
-    LinearProblem problem = units.getLinearProblem();
-    problem.speeds.assign(speeds.begin(), speeds.end());
-    if (!speeds.empty() && static_cast<int64_t>(speeds.size()) != wanted) {
-      program->function.emitError() << "there are speeds of " << speeds.size()
-                                    << " devices, and " << wanted << " stages";
-      return signalPassFailure();
-    }
-    if (wanted > 1)
-      cuts = partitionLinearly(problem, wanted).cuts;
-  } else if (stages > 0 && stages != static_cast<int64_t>(cuts->size()) + 1) {
+  int64_t count = units.units.size(), named = cuts->size() + 1;
+  bool areNamed = !cuts->empty();
+  if (areNamed && stages > 0 && stages != named) {
     program->function.emitError()
         << "--stages=" << stages.getValue()
         << " contradicts --split-at, which names " << cuts->size()
-        << " cuts for " << cuts->size() + 1 << " stages";
+        << " cuts for " << named << " stages";
     return signalPassFailure();
   }
+  int64_t wanted = areNamed ? named : std::max<int64_t>(stages, 1);
+  if (!areNamed && wanted > std::max<int64_t>(count, 1)) {
+    program->function.emitError()
+        << "--stages=" << wanted << ": the model has " << count
+        << " nodes that compute, so at most " << count << " stages";
+    return signalPassFailure();
+  }
+  FailureOr<LinearProblem> problem = getProblem(*program, units, wanted);
+  if (failed(problem))
+    return signalPassFailure();
+  if (!areNamed && wanted > 1)
+    cuts = partitionLinearly(*problem, wanted).cuts;
 
   insertBoundaries(*program, units, *cuts);
   noteStageSeconds(getOperation(), *program, units);
-  units.explain(*cuts);
+  units.explain(*cuts, [&](int64_t stage, int64_t begin, int64_t end) {
+    return getStageSeconds(*problem, stage, begin, end);
+  });
 }

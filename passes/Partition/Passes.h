@@ -28,6 +28,9 @@ struct LowerGraphToStagesOptions
       *this, "split-at", llvm::cl::desc("ONNX nodes or values to cut after")};
   ListOption<double> speeds{
       *this, "speeds", llvm::cl::desc("Speed of the device of each stage")};
+  Option<std::string> targets{
+      *this, "targets",
+      llvm::cl::desc("Target of the device of each stage, in brackets")};
   Option<bool> sendParameters{
       *this, "send-parameters",
       llvm::cl::desc("A parameter that several stages read is sent by the "

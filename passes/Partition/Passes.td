@@ -17,7 +17,8 @@ def PipelinePartition : Pass<"pipeline-partition", "::mlir::ModuleOp"> {
     Inserts `pipeline.boundary` ops into the function of the forward task. A cut
     stands between two ONNX nodes of the linear order. With `split-at`, the cuts
     stand after the named nodes or values; else an exact dynamic program
-    minimizes the time of the slowest stage under the analytic cost model.
+    minimizes the time of the slowest stage under the analytic cost model, on
+    the device of each stage.
     A function that has boundaries already is left as it is.
 
     ```mlir
@@ -34,7 +35,10 @@ def PipelinePartition : Pass<"pipeline-partition", "::mlir::ModuleOp"> {
     ListOption<"splitAt", "split-at", "std::string",
                "ONNX nodes or values to cut after, in order">,
     ListOption<"speeds", "speeds", "double",
-               "Speed of the device of each stage; none: they are equal">
+               "Speed of the device of each stage; none: they are equal">,
+    Option<"targets", "targets", "std::string", "\"\"",
+           "Target of the device of each stage, in brackets; none: that which "
+           "the module is planned for">
   ];
   let dependentDialects = ["::penstock::pipeline::PipelineDialect"];
 }

@@ -22,6 +22,7 @@ void penstock::buildLowerGraphToStagesPipeline(
     partition.splitAt.push_back(name);
   for (double speed : options.speeds)
     partition.speeds.push_back(speed);
+  partition.targets = options.targets;
   manager.addPass(createPipelinePartition(partition));
   if (options.sendParameters)
     // Where the cuts are says who reads what.

@@ -18,6 +18,8 @@
 
 namespace penstock {
 
+class PlannedCost;
+
 /// A run of ops that came from one ONNX node.
 struct Unit {
   llvm::StringRef name;
@@ -54,6 +56,7 @@ struct Units {
   /// these rates.
   static Units collect(ForwardProgram &program,
                        std::optional<MachineRates> rates = std::nullopt);
+  static Units collect(ForwardProgram &program, const PlannedCost &costs);
 
   /// For the dynamic program over cuts.
   LinearProblem getLinearProblem() const;

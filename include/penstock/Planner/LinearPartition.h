@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace penstock {
 
@@ -29,6 +30,9 @@ struct LinearProblem {
   /// Speed of the device of each stage, in multiples of that which the units
   /// are timed on; empty: they are all like that.
   llvm::SmallVector<double> speeds;
+  /// On devices of several kinds, the seconds of the units on that of each
+  /// stage; empty: unitSeconds on all.
+  std::vector<llvm::SmallVector<double>> secondsByStage;
 };
 
 struct LinearPlan {
@@ -37,9 +41,13 @@ struct LinearPlan {
   double transferSeconds = 0; ///< Of all cuts, each counted once.
 };
 
-/// Seconds of the stage of units [begin, end), transfers included.
+/// Seconds of the stage of units [begin, end), transfers included, on a device
+/// like those that unitSeconds are of.
 double getStageSeconds(const LinearProblem &problem, int64_t begin,
                        int64_t end);
+/// The same on the device of a stage.
+double getStageSeconds(const LinearProblem &problem, int64_t stage,
+                       int64_t begin, int64_t end);
 
 /// The best plan. Needs 1 <= stages <= number of units. O(n * n * stages).
 LinearPlan partitionLinearly(const LinearProblem &problem, int64_t stages);

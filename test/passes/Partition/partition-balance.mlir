@@ -1,7 +1,9 @@
 // RUN: penstock-opt %s --pipeline-partition=stages=2 | FileCheck %s
+// RUN: penstock-opt %s --pipeline-partition='stages=2 targets=[#cpu.target<>,#cuda.target<"sm_90">]' | FileCheck %s
+// RUN: penstock-opt %s --pipeline-partition='stages=2 targets=[#cuda.target<"sm_90">,#cpu.target<>]' | FileCheck %s --check-prefix=LAST
 
 // Three products, the first as heavy as the other two: the dynamic program cuts
-// after it.
+// after it. Where a GPU comes first, the CPU behind it has the least.
 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
@@ -25,6 +27,11 @@ pipeline.task @model.F forward of @model(%k) {
 // CHECK:         pipeline.boundary 1
 // CHECK:         linalg.contract
 // CHECK:         linalg.contract
+// LAST-LABEL: func private @model.forward
+// LAST:         linalg.contract
+// LAST:         linalg.contract
+// LAST:         pipeline.boundary 1
+// LAST:         linalg.contract
 func.func private @model.forward(%x: tensor<64x600xf32>, %w1: tensor<600x600xf32>, %w2: tensor<600x300xf32>, %w3: tensor<300x300xf32>) -> tensor<64x300xf32> {
   %zero = arith.constant 0.0 : f32
   %e1 = tensor.empty() : tensor<64x600xf32>

@@ -2,6 +2,8 @@
 // RUN: %expect-error --any-lines "error: --split-at: nothing comes after 'exp', it cannot end a stage" -- penstock-opt %s --pipeline-partition='split-at=exp'
 // RUN: %expect-error --any-lines "error: --split-at: 'abs' does not come after 'abs'; list the cuts in the order of the model" -- penstock-opt %s --pipeline-partition='split-at=abs,abs'
 // RUN: %expect-error --any-lines "error: --stages=3: the model has 2 nodes that compute, so at most 2 stages" -- penstock-opt %s --pipeline-partition='stages=3'
+// RUN: %expect-error --any-lines "error: there are targets of 3 devices, and 2 stages" -- penstock-opt %s --pipeline-partition='stages=2 targets="[#cpu.target<>, #cpu.target<threads(2)>, #cpu.target<>]"'
+// RUN: %expect-error --any-lines "error: '[1]' is no list of targets" -- penstock-opt %s --pipeline-partition='stages=2 targets=[1]'
 // RUN: %expect-error --any-lines "error: --stages=3 contradicts --split-at, which names 1 cuts for 2 stages" -- penstock-opt %s --pipeline-partition='stages=3 split-at=abs'
 
 pipeline.stage @model

@@ -17,6 +17,24 @@
 using namespace penstock;
 
 namespace {
+/// Returns the same by the definition, unit by unit.
+double sumUp(const LinearProblem &problem, int64_t stage, int64_t begin,
+             int64_t end) {
+  const auto &units = problem.secondsByStage.empty()
+                          ? problem.unitSeconds
+                          : problem.secondsByStage[stage];
+  double seconds = 0;
+  for (int64_t unit = begin; unit < end; ++unit)
+    seconds += units[unit];
+  if (!problem.speeds.empty())
+    seconds /= problem.speeds[stage];
+  if (begin > 0)
+    seconds += problem.cutSeconds[begin];
+  if (end < static_cast<int64_t>(units.size()))
+    seconds += problem.cutSeconds[end];
+  return seconds;
+}
+
 /// Tries every increasing set of cuts.
 std::pair<double, double> bruteForce(const LinearProblem &problem,
                                      int64_t stages) {
@@ -26,11 +44,11 @@ std::pair<double, double> bruteForce(const LinearProblem &problem,
   std::fill(chosen.end() - (stages - 1), chosen.end(), 1);
   do {
     double slowest = 0, transfers = 0;
-    int64_t begin = 0;
+    int64_t begin = 0, stage = 0;
     for (int64_t end = 1; end <= count; ++end) {
       if (end < count && !chosen[end - 1])
         continue;
-      slowest = std::max(slowest, getStageSeconds(problem, begin, end));
+      slowest = std::max(slowest, sumUp(problem, stage++, begin, end));
       if (end < count)
         transfers += problem.cutSeconds[end];
       begin = end;
@@ -57,6 +75,36 @@ TEST(LinearPartition, EqualsBruteForce) {
         EXPECT_DOUBLE_EQ(plan.transferSeconds, transfers);
         ASSERT_EQ(static_cast<int64_t>(plan.cuts.size()), stages - 1);
         EXPECT_TRUE(std::is_sorted(plan.cuts.begin(), plan.cuts.end()));
+      }
+    }
+  }
+}
+
+// Each stage has a device of its own kind, for which other units are slow, and
+// of its own speed.
+TEST(LinearPartition, EqualsBruteForceOnUnlikeDevices) {
+  std::mt19937 random(11);
+  std::uniform_int_distribution<int> seconds(1, 20);
+  for (int64_t count : {1, 2, 5, 9, 11}) {
+    for (int64_t stages = 1; stages <= std::min<int64_t>(count, 5); ++stages) {
+      for (int round = 0; round < 10; ++round) {
+        LinearProblem problem;
+        problem.unitSeconds.assign(count, 1000);
+        for (int64_t i = 0; i <= count; ++i)
+          problem.cutSeconds.push_back(seconds(random) / 8.0);
+        for (int64_t stage = 0; stage < stages; ++stage) {
+          auto &own = problem.secondsByStage.emplace_back();
+          for (int64_t i = 0; i < count; ++i)
+            own.push_back(seconds(random));
+          if (round % 2)
+            problem.speeds.push_back(seconds(random) / 4.0);
+        }
+        LinearPlan plan = partitionLinearly(problem, stages);
+        auto [slowest, transfers] = bruteForce(problem, stages);
+        EXPECT_DOUBLE_EQ(plan.slowestSeconds, slowest);
+        EXPECT_DOUBLE_EQ(plan.transferSeconds, transfers);
+        EXPECT_DOUBLE_EQ(getStageSeconds(problem, stages - 1, 0, count),
+                         sumUp(problem, stages - 1, 0, count));
       }
     }
   }
