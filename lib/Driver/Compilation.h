@@ -118,7 +118,8 @@ private:
   void recordConvolution();
   /// The target of devices that the command line asks for, as text.
   std::string getTargetText();
-  std::string getStageTargets(size_t worker);
+  /// The same of the stages of a worker with these cuts, if they are unlike.
+  std::string getStageTargets(size_t worker, llvm::ArrayRef<std::string> cuts);
   mlir::FailureOr<llvm::SetVector<mlir::Attribute>> collectTargets();
   using Build = llvm::function_ref<void(mlir::OpPassManager &)>;
   bool runPasses(Build build) { return runPasses(*module, build); }

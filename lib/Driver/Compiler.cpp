@@ -194,13 +194,12 @@ std::string Compilation::getTargetText() {
 /// The targets of the stages of a worker's line, where devices are of several
 /// kinds; empty: they are alike, or what a device has is not known before the
 /// cut.
-std::string Compilation::getStageTargets(size_t worker) {
+std::string Compilation::getStageTargets(size_t worker,
+                                         ArrayRef<std::string> cuts) {
   const std::vector<std::string> &kinds = options.deviceTargets;
   bool isKnown = options.replicas.empty() &&
                  options.generator.replicas() == 1 &&
                  options.scheduleFile.empty() && !llvm::all_equal(kinds);
-  const std::vector<std::string> &cuts =
-      worker == 0 ? options.splitAt : options.workerCuts[worker - 1];
   auto stages =
       cuts.empty() ? options.stages : static_cast<int64_t>(cuts.size()) + 1;
   auto waves = options.method.getMethod().getWaves(options.method);
@@ -227,7 +226,7 @@ bool Compilation::cut(ModuleOp target, size_t worker) {
     partition.stages = worker == 0 ? options.stages : 0;
     for (const std::string &name : cuts)
       partition.splitAt.push_back(name);
-    partition.targets = getStageTargets(worker);
+    partition.targets = getStageTargets(worker, cuts);
     // Speeds decide where nobody has said it.
     if (worker < options.deviceSpeeds.size() && cuts.empty()) {
       const std::vector<double> &speeds = options.deviceSpeeds[worker];

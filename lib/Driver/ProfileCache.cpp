@@ -9,6 +9,7 @@
 #include "ProfileCache.h"
 
 #include "penstock/Driver/OutputFile.h"
+#include "penstock/Driver/Registration.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -116,13 +117,11 @@ static std::string describeGpus() {
 
 /// How code is made of it. Another version makes other code, or measures
 /// otherwise.
-static void describe(const CompileOptions &options, llvm::raw_ostream &stream) {
-  stream << PENSTOCK_VERSION << " " << options.threads << " " << options.march
-         << " " << options.optimizer.getName() << " " << options.precision
-         << " ";
-  if (options.getFirstTarget() == "cuda")
-    stream << options.gpuArch << " " << options.libraryWorkspace << " "
-           << options.plainKernels << " " << describeGpus() << " ";
+static void describe(MLIRContext *context, const CompileOptions &options,
+                     llvm::raw_ostream &stream) {
+  stream << PENSTOCK_VERSION << " " << getTargets(context, options).front()
+         << " " << describeGpus() << " " << options.optimizer.getName() << " "
+         << options.precision << " ";
 }
 
 std::string ProfileCache::getKey(const Unit &unit,
@@ -131,7 +130,7 @@ std::string ProfileCache::getKey(const Unit &unit,
   llvm::raw_string_ostream stream(text);
   for (Operation *op : unit.ops)
     describe(op, stream);
-  describe(options, stream);
+  describe(unit.ops.front()->getContext(), options, stream);
   stream << unit.weightBytes;
   return hash(text);
 }
@@ -143,7 +142,7 @@ std::string ProfileCache::getKey(ModuleOp program,
   llvm::raw_string_ostream stream(text);
   for (auto function : program.getOps<func::FuncOp>())
     describe(function, stream);
-  describe(options, stream);
+  describe(program.getContext(), options, stream);
   stream << devices << " " << schedule << " " << options.microbatches << " "
          << options.batchNorm << " " << options.recompute;
   for (int64_t budget : options.recomputeBudgets)

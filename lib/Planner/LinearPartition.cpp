@@ -58,7 +58,15 @@ double penstock::getStageSeconds(const LinearProblem &problem, int64_t begin,
 
 double penstock::getStageSeconds(const LinearProblem &problem, int64_t stage,
                                  int64_t begin, int64_t end) {
-  return StageTimes(problem)(stage, begin, end);
+  // Sums of all stages would take longer than those of this one.
+  LinearProblem own;
+  own.unitSeconds = problem.secondsByStage.empty()
+                        ? problem.unitSeconds
+                        : problem.secondsByStage[stage];
+  own.cutSeconds = problem.cutSeconds;
+  if (!problem.speeds.empty())
+    own.speeds = {problem.speeds[stage]};
+  return StageTimes(own)(0, begin, end);
 }
 
 /// The dynamic program: best[s][e] is the least value of the first e units in
