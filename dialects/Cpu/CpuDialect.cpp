@@ -63,6 +63,9 @@ LogicalResult GemmAttr::verifyCall(Operation *call) const {
     return call->emitOpError(
         "K5: has panels in its config exactly where it reads "
         "packed weights");
+  if (gemm.hasEpilogue())
+    return call->emitOpError("K5: has an epilogue, which a CPU leaves to the "
+                             "loops that follow");
   return success();
 }
 

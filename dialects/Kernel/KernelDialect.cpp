@@ -69,6 +69,25 @@ LogicalResult ScratchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 /// Weights are the right operand.
 Value GemmOp::getPackableWeights() { return getB(); }
 
+/// Libraries add a bias to f32 matrices that lie by rows.
+static LogicalResult verifyEpilogue(GemmOp gemm) {
+  ArrayRef<int64_t> sizes = gemm.getSizes();
+  Type sum = getElementTypeOrSelf(gemm.getC().getType());
+  if (sizes.size() != 3 || gemm.getAccumulate() || !sum.isF32() ||
+      getElementTypeOrSelf(gemm.getA().getType()) != sum ||
+      gemm.getStridesC().back() != 1 || gemm.getStridesC().front() < sizes[1])
+    return gemm.emitOpError("K17: has an epilogue, and is no product of f32 "
+                            "matrices that overwrites rows");
+  if (Value bias = gemm.getBias()) {
+    auto type = cast<MemRefType>(bias.getType());
+    if (type.getElementType() != sum || type.getShape() != sizes.slice(1, 1) ||
+        !type.getLayout().isIdentity())
+      return gemm.emitOpError("K17: adds a bias of ")
+             << type << " to rows of " << sizes[1] << " elements";
+  }
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
   size_t rank = getSizes().size();
   if (rank < 3)
@@ -88,6 +107,11 @@ LogicalResult GemmOp::verify() {
            << left << " by " << right << " to " << sum;
   if (getPacked() && rank != 3)
     return emitOpError("K4: reads packed weights, and has batch dimensions");
+  if (hasEpilogue() != bool(getPending()))
+    return emitOpError("K17: says whether an epilogue is pending exactly "
+                       "where there is a bias or relu");
+  if (hasEpilogue() && failed(verifyEpilogue(*this)))
+    return failure();
   return getConfigAttr() ? getConfigAttr().verifyCall(*this) : success();
 }
 

@@ -28,7 +28,7 @@ class Kernel_LibraryCall<string mnemonic, list<Trait> traits = []>
 def Kernel_Packed : MemRefRankOf<[AnyFloat], [1]>;
 
 def Kernel_GemmOp : Kernel_LibraryCall<"gemm",
-    [MemoryEffects<[MemRead, MemWrite]>]> {
+    [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "A batched matrix product by the vendor library";
   let description = [{
     C = A.B, or C += A.B with `accumulate`, for every index of the batch
@@ -37,10 +37,18 @@ def Kernel_GemmOp : Kernel_LibraryCall<"gemm",
     `packed`, B is read from there, as `kernel.pack` wrote it in the order that
     `config` says; there are no batch dimensions then.
 
+    With an epilogue, the call may also add `bias`, an element per column, and
+    then bound C below by zero with `relu`. It does so only where the bits are
+    those of ops that follow it. Where `pending` is true, it has not: C is the
+    product, and the ops are still to be done.
+
     ```mlir
     kernel.gemm %a, %b, %c sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1]
       accumulate config(#cpu.gemm<>) scratch <4096 at 64>
       : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32>
+    %pending = kernel.gemm %a, %b, %c bias(%bias : memref<11xf32>) relu
+      sizes [5, 11, 7] strides [7, 1] [11, 1] [11, 1] config(#cuda.gemm<>)
+      : memref<5x7xf32>, memref<7x11xf32>, memref<5x11xf32> -> i1
     ```
 
     Constraints:
@@ -50,9 +58,13 @@ def Kernel_GemmOp : Kernel_LibraryCall<"gemm",
       bf16.
     - **K4**: with packed weights there are no batch dimensions.
     - **K5**: `config` is one for products, as its own dialect checks.
+    - **K17**: `pending` stands exactly where there is a bias or `relu`. Then the
+      elements are f32, C is overwritten by rows, and a bias has `n` elements.
   }];
   let arguments = (ins AnyMemRef:$a, AnyMemRef:$b, AnyMemRef:$c,
                        Optional<Kernel_Packed>:$packed,
+                       Optional<AnyStaticShapeMemRef>:$bias,
+                       UnitAttr:$relu,
                        DenseI64ArrayAttr:$sizes,
                        DenseI64ArrayAttr:$strides_a,
                        DenseI64ArrayAttr:$strides_b,
@@ -60,11 +72,17 @@ def Kernel_GemmOp : Kernel_LibraryCall<"gemm",
                        UnitAttr:$accumulate,
                        OptionalAttr<LibraryConfigAttrInterface>:$config,
                        OptionalAttr<Kernel_ScratchAttr>:$scratch);
+  let results = (outs Optional<I1>:$pending);
   let assemblyFormat = [{
     $a `,` $b `,` $c (`packed` `(` $packed^ `:` type($packed) `)`)?
+    (`bias` `(` $bias^ `:` type($bias) `)`)? (`relu` $relu^)?
     `sizes` $sizes `strides` $strides_a $strides_b $strides_c
     (`accumulate` $accumulate^)? (`config` `(` $config^ `)`)?
     (`scratch` $scratch^)? attr-dict `:` type($a) `,` type($b) `,` type($c)
+    (`->` type($pending)^)?
+  }];
+  let extraClassDeclaration = [{
+    bool hasEpilogue() { return getBias() || getRelu(); }
   }];
 }
 

@@ -118,7 +118,8 @@ struct SelectLibraryPass
     sizes.append({m.size, n.size, k.size});
     linalg::FillOp fill = findZeroFill(contract);
     auto gemm = kernel::GemmOp::create(
-        builder, contract.getLoc(), a, b, c, /*packed=*/Value(), sizes,
+        builder, contract.getLoc(), /*pending=*/Type(), a, b, c,
+        /*packed=*/Value(), /*bias=*/Value(), /*relu=*/false, sizes,
         strides(product->left, m, k), strides(product->right, k, n),
         strides(MatrixProduct::C, m, n), /*accumulate=*/!fill,
         /*config=*/nullptr, /*scratch=*/nullptr);

@@ -22,6 +22,8 @@ static SmallVector<Attribute> getKey(kernel::GemmOp gemm) {
       gemm.getStridesBAttr(),
       gemm.getStridesCAttr(),
       builder.getBoolAttr(gemm.getAccumulate()),
+      builder.getBoolAttr(static_cast<bool>(gemm.getBias())),
+      builder.getBoolAttr(gemm.getRelu()),
       TypeAttr::get(getElementTypeOrSelf(gemm.getC().getType())),
       gemm.getConfigAttr()};
 }

@@ -189,7 +189,7 @@ static LogicalResult collectLibraryCalls(ModuleOp root, ModuleOp replay,
 }
 
 /// The number of the descriptor, and the addresses of the operands; none for
-/// a null value.
+/// a null value. A result says whether an epilogue is pending.
 static void callLibrary(RuntimeCalls &runtime, Operation *op, StringRef name,
                         uint32_t number, ValueRange operands) {
   OpBuilder builder(op);
@@ -201,7 +201,14 @@ static void callLibrary(RuntimeCalls &runtime, Operation *op, StringRef name,
         buffer
             ? runtime.getPointer(builder, loc, buffer)
             : LLVM::ZeroOp::create(builder, loc, runtime.pointer).getResult());
-  runtime.call(builder, loc, name, runtime.none, arguments);
+  if (op->getNumResults() == 0) {
+    runtime.call(builder, loc, name, runtime.none, arguments);
+  } else {
+    Value pending = runtime.call(builder, loc, name, runtime.i32, arguments);
+    Value zero = LLVM::ZeroOp::create(builder, loc, runtime.i32);
+    op->getResult(0).replaceAllUsesWith(LLVM::ICmpOp::create(
+        builder, loc, LLVM::ICmpPredicate::ne, pending, zero));
+  }
   op->erase();
 }
 
@@ -220,10 +227,16 @@ static LogicalResult convertLibraryCalls(RuntimeCalls &runtime,
               {Value(), pack.getWeights(), pack.getPacked()});
         }
         Value packed = cast<kernel::LibraryCallOpInterface>(op).getPacked();
-        if (auto gemm = dyn_cast<kernel::GemmOp>(op))
-          return callLibrary(
-              runtime, op, "penstock_gemm", gemms.getIndex(gemm),
-              {gemm.getA(), packed ? packed : gemm.getB(), gemm.getC()});
+        if (auto gemm = dyn_cast<kernel::GemmOp>(op)) {
+          SmallVector<Value> operands{
+              gemm.getA(), packed ? packed : gemm.getB(), gemm.getC()};
+          if (gemm.hasEpilogue())
+            operands.push_back(gemm.getBias());
+          return callLibrary(runtime, op,
+                             gemm.hasEpilogue() ? "penstock_gemm_epilogue"
+                                                : "penstock_gemm",
+                             gemms.getIndex(gemm), operands);
+        }
         auto conv = cast<kernel::ConvOp>(op);
         callLibrary(runtime, op, "penstock_conv", convs.getIndex(conv),
                     {conv.getInput(), packed ? packed : conv.getWeights(),

@@ -41,6 +41,8 @@ std::optional<CallDescriptor> cuda::describeProduct(kernel::GemmOp gemm) {
   auto config = dyn_cast_or_null<GemmAttr>(gemm.getConfigAttr());
   if (!shapes || !config)
     return std::nullopt;
-  return CallDescriptor{
-      *shapes, CallDescriptor::toWords(penstock_cuda_gemm{config.getTf32()})};
+  return CallDescriptor{*shapes,
+                        CallDescriptor::toWords(penstock_cuda_gemm{
+                            config.getTf32(), static_cast<bool>(gemm.getBias()),
+                            gemm.getRelu()})};
 }

@@ -193,6 +193,12 @@ int64_t penstock_integer_hyperparameter(penstock_device *device, uint32_t id);
 /* The matrices of product `id`, with elements of its type. */
 void penstock_gemm(penstock_device *device, uint32_t id, const void *a,
                    const void *b, void *c);
+/* Of a product with an epilogue, and its bias, null where it has none. Returns
+ * 0 where the device has applied the epilogue; otherwise c is the product
+ * alone, and what applies it follows. */
+int32_t penstock_gemm_epilogue(penstock_device *device, uint32_t id,
+                               const void *a, const void *b, void *c,
+                               const void *bias);
 /* The tensors in their roles, whichever of them the descriptor computes. */
 void penstock_conv(penstock_device *device, uint32_t id, const void *input,
                    const void *weights, const void *output);

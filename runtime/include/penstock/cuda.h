@@ -3,10 +3,9 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `config` of a convolution points to where a GPU runs it. The compiler
-// writes it from #cuda.conv; nothing but the GPU's device reads it. A product
-// has none: its workspace is its scratch, and the rest is chosen when a program
-// opens.
+// What `config` of a product or convolution points to where a GPU runs it. The
+// compiler writes it from #cuda.gemm and #cuda.conv; nothing but the GPU's
+// device reads it. The workspace is the scratch of the call.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_CUDA_H
@@ -15,9 +14,12 @@
 #include "penstock/abi.h"
 
 /* How cuBLASLt computes a product. `is_tf32`: from operands rounded to 10 bits
- * of mantissa. */
+ * of mantissa. `has_bias`, `has_relu`: the epilogue of the call, which the
+ * runtime tries when a program opens. */
 typedef struct {
   int64_t is_tf32;
+  int64_t has_bias;
+  int64_t has_relu;
 } penstock_cuda_gemm;
 
 /* A knob of an engine of cuDNN. */

@@ -52,6 +52,54 @@ func.func @f(%a: memref<2x2xf32>, %p: memref<64xf32>) {
 
 // -----
 
+func.func @f(%a: memref<2x3xf32>, %b: memref<3x5xf32>, %c: memref<2x5xf32>, %bias: memref<5xf32>) {
+  // expected-error @below {{'kernel.gemm' op K17: says whether an epilogue is pending exactly where there is a bias or relu}}
+  kernel.gemm %a, %b, %c bias(%bias : memref<5xf32>) sizes [2, 5, 3] strides [3, 1] [5, 1] [5, 1] : memref<2x3xf32>, memref<3x5xf32>, memref<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x3xf32>, %b: memref<3x5xf32>, %c: memref<2x5xf32>) {
+  // expected-error @below {{'kernel.gemm' op K17: has an epilogue, and is no product of f32 matrices that overwrites rows}}
+  %0 = kernel.gemm %a, %b, %c relu sizes [2, 5, 3] strides [3, 1] [5, 1] [5, 1] accumulate : memref<2x3xf32>, memref<3x5xf32>, memref<2x5xf32> -> i1
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x3xbf16>, %b: memref<3x5xbf16>, %c: memref<2x5xf32>) {
+  // expected-error @below {{'kernel.gemm' op K17: has an epilogue, and is no product of f32 matrices that overwrites rows}}
+  %0 = kernel.gemm %a, %b, %c relu sizes [2, 5, 3] strides [3, 1] [5, 1] [5, 1] : memref<2x3xbf16>, memref<3x5xbf16>, memref<2x5xf32> -> i1
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x3xf32>, %b: memref<3x5xf32>, %c: memref<5x2xf32>) {
+  // expected-error @below {{'kernel.gemm' op K17: has an epilogue, and is no product of f32 matrices that overwrites rows}}
+  %0 = kernel.gemm %a, %b, %c relu sizes [2, 5, 3] strides [3, 1] [5, 1] [1, 2] : memref<2x3xf32>, memref<3x5xf32>, memref<5x2xf32> -> i1
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x3xf32>, %b: memref<3x5xf32>, %c: memref<2x5xf32>, %bias: memref<2xf32>) {
+  // expected-error @below {{'kernel.gemm' op K17: adds a bias of 'memref<2xf32>' to rows of 5 elements}}
+  %0 = kernel.gemm %a, %b, %c bias(%bias : memref<2xf32>) sizes [2, 5, 3] strides [3, 1] [5, 1] [5, 1] : memref<2x3xf32>, memref<3x5xf32>, memref<2x5xf32> -> i1
+  return
+}
+
+// -----
+
+func.func @f(%a: memref<2x3xf32>, %b: memref<3x5xf32>, %c: memref<2x5xf32>) {
+  // expected-error @below {{'kernel.gemm' op K5: has an epilogue, which a CPU leaves to the loops that follow}}
+  %0 = kernel.gemm %a, %b, %c relu sizes [2, 5, 3] strides [3, 1] [5, 1] [5, 1] config(#cpu.gemm<>) : memref<2x3xf32>, memref<3x5xf32>, memref<2x5xf32> -> i1
+  return
+}
+
+// -----
+
 func.func @f(%a: memref<2x2xf32>) {
   // expected-error @below {{invalid kind of attribute specified}}
   kernel.gemm %a, %a, %a sizes [2, 2, 2] strides [2, 1] [2, 1] [2, 1] config(1 : i64) : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>

@@ -1,7 +1,7 @@
 // RUN: penstock-opt %s --convert-pipeline-to-runtime | FileCheck %s
 // RUN: penstock-opt %s --convert-pipeline-to-runtime --pipeline-pass-addresses --expand-strided-metadata \
 // RUN:   --finalize-memref-to-llvm --convert-func-to-llvm=use-bare-ptr-memref-call-conv=1 \
-// RUN:   --convert-arith-to-llvm --reconcile-unrealized-casts \
+// RUN:   --convert-scf-to-cf --convert-cf-to-llvm --convert-arith-to-llvm --reconcile-unrealized-casts \
 // RUN:   | mlir-translate --mlir-to-llvmir | FileCheck %s --check-prefix=TABLE
 
 // Parameters are words: the address of the first element of a buffer, numbers
@@ -63,6 +63,32 @@ func.func private @product(%dev: !llvm.ptr, %x: memref<7x3xf32>, %y: memref<7x5x
   %c = kernel.constant @weights : memref<3x5xf32>
   kernel.gemm %x, %c, %y sizes [7, 5, 3] strides [3, 1] [5, 1] [5, 1]
     config(#cuda.gemm<>) : memref<7x3xf32>, memref<3x5xf32>, memref<7x5xf32>
+  return
+}
+
+// What the library leaves pending follows.
+// CHECK-LABEL: func.func private @epilogues(
+// CHECK-SAME:    %[[DEV:.*]]: !llvm.ptr, %[[X:.*]]: memref<7x3xf32>, %[[W:.*]]: memref<3x5xf32>, %[[B:.*]]: memref<5xf32>, %[[Y:.*]]: memref<7x5xf32>, %{{.*}}: f32)
+// CHECK:         llvm.alloca
+// CHECK:         %[[FIRST:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK-NEXT:    memref.extract_aligned_pointer_as_index %[[X]]
+// CHECK:         memref.extract_aligned_pointer_as_index %[[B]]
+// CHECK:         %[[BIAS:.*]] = llvm.inttoptr
+// CHECK:         %[[LEFT:.*]] = llvm.call @penstock_gemm_epilogue(%[[DEV]], %[[FIRST]], {{.*}}, %[[BIAS]]) : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+// CHECK:         %[[ZERO:.*]] = llvm.mlir.zero : i32
+// CHECK:         %[[PENDING:.*]] = llvm.icmp "ne" %[[LEFT]], %[[ZERO]]
+// CHECK:         scf.if %[[PENDING]]
+// CHECK:         %[[SECOND:.*]] = llvm.mlir.constant(2 : i32)
+// CHECK:         %[[NONE:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK:         llvm.call @penstock_gemm_epilogue(%[[DEV]], %[[SECOND]], %{{.*}}, %{{.*}}, %{{.*}}, %[[NONE]])
+func.func private @epilogues(%dev: !llvm.ptr, %x: memref<7x3xf32>, %w: memref<3x5xf32>, %b: memref<5xf32>, %y: memref<7x5xf32>, %rate: f32) {
+  %pending = kernel.gemm %x, %w, %y bias(%b : memref<5xf32>) relu sizes [7, 5, 3] strides [3, 1] [5, 1] [5, 1]
+    config(#cuda.gemm<>) : memref<7x3xf32>, memref<3x5xf32>, memref<7x5xf32> -> i1
+  scf.if %pending {
+    kernel.launch @kernels::@s_F_rows grid [3, 2, 1] block [32, 8, 1] (%rate) : f32
+  }
+  %1 = kernel.gemm %x, %w, %y relu sizes [7, 5, 3] strides [3, 1] [5, 1] [5, 1]
+    config(#cuda.gemm<>) : memref<7x3xf32>, memref<3x5xf32>, memref<7x5xf32> -> i1
   return
 }
 

@@ -339,7 +339,7 @@ TEST_F(CudaProductsTest, RoundsOperandsToTf32) {
   EXPECT_EQ(emulated::roundToTf32(INFINITY), INFINITY);
   Case each = makeCase({2}, 5, 7, 33, {165, 33, 1}, {231, 7, 1}, {35, 7, 1},
                        /*accumulate=*/true);
-  const penstock_cuda_gemm config = {.is_tf32 = 1};
+  const penstock_cuda_gemm config = {1, 0, 0};
   each.gemm.config = &config;
   setenv("NVIDIA_TF32_OVERRIDE", "1", 1);
   EXPECT_GT(run(each), 1e-4);
