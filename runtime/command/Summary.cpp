@@ -132,11 +132,17 @@ std::string penstock::runtime::summarize(const penstock_run &run,
                        "one)"
                      : "");
   for (const penstock_device *device : run.getInstance().devices())
-    if (Statistics counts = device->statistics(); counts.launches)
-      text += format("device %u: %.1f launches per update, %llu graphs\n",
+    if (Statistics counts = device->statistics(); counts.launches) {
+      text += format("device %u: %.1f launches per update, %llu graphs",
                      device->index,
                      double(counts.launches) / double(run.updatesDone),
                      (unsigned long long)counts.graphs);
+      if (counts.epilogues)
+        text += format(", %llu of %llu epilogues",
+                       (unsigned long long)counts.appliedEpilogues,
+                       (unsigned long long)counts.epilogues);
+      text += "\n";
+    }
   const Checkpoints &checkpoints = run.checkpoints;
   if (checkpoints.isOpen()) {
     const auto &[count, bytes, seconds] = checkpoints.getStatistics();

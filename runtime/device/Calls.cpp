@@ -170,7 +170,7 @@ void penstock_recv(penstock_device *device, uint32_t id, int64_t n,
                    void *slot) {
   Endpoint &endpoint = device->context.endpoints[id];
   Channel &channel = *endpoint.channel;
-  PostResult result = channel.postReceive(n, device->addressOf(slot));
+  PostResult result = channel.postReceive(n, device->getAddress(slot));
   if (result != PostResult::Queued)
     badPost(device, channel, n, result, "receive");
   if (endpoint.isSource)
@@ -182,7 +182,7 @@ void penstock_recv(penstock_device *device, uint32_t id, int64_t n,
 void penstock_send(penstock_device *device, uint32_t id, int64_t n,
                    const void *slot) {
   Endpoint &endpoint = device->context.endpoints[id];
-  Address at = device->addressOf(slot);
+  Address at = device->getAddress(slot);
   if (endpoint.output) {
     const penstock_channel &channel = endpoint.channel->description;
     std::span<char> room =
@@ -210,7 +210,7 @@ void penstock_all_reduce(penstock_device *device, uint32_t group, int64_t t,
   AllReduce &sum = *device->context.sums[group];
   AllReduce::Side *side = sum.find(device->index);
   for (uint64_t i = 0, count = side ? side->cells : 0; i < count; ++i)
-    device->cells[i] = device->addressOf(cells[i]);
+    device->cells[i] = device->getAddress(cells[i]);
   if (!side || !sum.post(*side, t, device->cells.data()))
     fail(device->context.positions, PENSTOCK_DEFECT,
          "device %u: sum %lld of group '%s' comes out of turn", device->index,
@@ -305,6 +305,12 @@ int64_t penstock_integer_hyperparameter(penstock_device *device, uint32_t id) {
 void penstock_gemm(penstock_device *device, uint32_t id, const void *a,
                    const void *b, void *c) {
   device->gemm(id, a, b, c);
+}
+
+int32_t penstock_gemm_epilogue(penstock_device *device, uint32_t id,
+                               const void *a, const void *b, void *c,
+                               const void *bias) {
+  return device->gemmWithEpilogue(id, a, b, c, bias);
 }
 
 void penstock_conv(penstock_device *device, uint32_t id, const void *input,

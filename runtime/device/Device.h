@@ -38,6 +38,9 @@ struct Statistics {
   /// Counts of a device that runs behind the host: kernels, library calls and
   /// graphs that the host has started, and graphs that it has recorded.
   uint64_t launches = 0, graphs = 0;
+  /// Products with an epilogue, and how many of them the library computes
+  /// whole.
+  uint64_t epilogues = 0, appliedEpilogues = 0;
 };
 
 } // namespace penstock::runtime
@@ -63,6 +66,12 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
 
   // What compiled code calls; the operands are pointers as it has them.
   virtual void gemm(uint32_t id, const void *a, const void *b, void *c) = 0;
+  /// Returns true if the epilogue is still to be applied.
+  virtual bool gemmWithEpilogue(uint32_t id, const void *a, const void *b,
+                                void *c, const void *) {
+    gemm(id, a, b, c);
+    return true;
+  }
   virtual void conv(uint32_t id, const void *input, const void *weights,
                     const void *output) = 0;
   virtual void launch(uint32_t kernel, const uint64_t *parameters) = 0;
@@ -114,7 +123,7 @@ struct alignas(64) penstock_device : penstock::runtime::DeviceMemory {
            int64_t version);
 
   /// The address of a byte that compiled code has a pointer to.
-  Address addressOf(const void *pointer) const {
+  Address getAddress(const void *pointer) const {
     return origin + Address(static_cast<const char *>(pointer) - arena);
   }
 

@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/Device.h"
 
 #include "runtime/device/Cores.h"
+#include "runtime/device/cuda/EpilogueTrial.h"
 #include "runtime/device/cuda/Tuning.h"
 #include "runtime/observe/Failure.h"
 
@@ -72,6 +73,12 @@ Event getEvent(const std::unique_ptr<Marker> &marker) {
 }
 
 } // namespace
+
+/// Returns true unless the environment says VARIABLE=0.
+static bool isOn(const char *variable) {
+  const char *setting = std::getenv(variable);
+  return !setting || std::strcmp(setting, "0");
+}
 
 CudaDevice::CudaDevice(Context &context, uint32_t index)
     : penstock_device(context, index),
@@ -172,12 +179,9 @@ Error CudaDevice::openMemory() {
                       index, (unsigned long long)bytes,
                       (unsigned long long)total, gpu->ordinal,
                       (unsigned long long)free);
-  if (!status)
-    status = driver->cuMemsetD8Async(origin, 0, bytes, direct);
-  if (!status)
-    status = driver->cuStreamSynchronize(direct);
   if (status)
     return describeFailure(*driver, status, "allocating the arena");
+  memoryBytes = bytes;
   arena = reinterpret_cast<char *>(origin);
   for (Address &each : scalars)
     each += origin;
@@ -252,10 +256,13 @@ Error CudaDevice::open() {
     parameters =
         std::max(parameters, context.program.kernels[i].parameter_count);
   cellsOfLaunch.resize(parameters + 1);
-  const char *setting = std::getenv("PENSTOCK_GRAPHS");
-  graphs.open(*driver, context.program, index,
-              !setting || std::strcmp(setting, "0"));
-  return openLibraries();
+  graphs.open(*driver, context.program, index, isOn("PENSTOCK_GRAPHS"));
+  if (Error error = openLibraries())
+    return error;
+  // Products that were tried have left their operands there.
+  clear(origin, memoryBytes);
+  check(driver->cuStreamSynchronize(compute), "cuStreamSynchronize");
+  return {};
 }
 
 Error CudaDevice::openLibraries() {
@@ -268,7 +275,11 @@ Error CudaDevice::openLibraries() {
                                   *driver, direct, gpu->memory))
       return error;
   }
-  if (Error error = products.prepare(context.program, index, origin, &tuning))
+  EpilogueTrial trial(*driver, direct, origin,
+                      context.program.devices[index].arena_bytes);
+  if (Error error =
+          products.prepare(context.program, index, origin, &tuning,
+                           isOn("PENSTOCK_EPILOGUES") ? &trial : nullptr))
     return error;
   if (Error error =
           convolutions.prepare(context.program, index, origin, &tuning))
@@ -302,7 +313,11 @@ void CudaDevice::close() {
 
 Statistics CudaDevice::statistics() const {
   return {context.program.devices[index].arena_bytes,
-          position.waitedNanoseconds.load(), launches, graphs.getCount()};
+          position.waitedNanoseconds.load(),
+          launches,
+          graphs.getCount(),
+          products.countEpilogues(),
+          products.countAppliedEpilogues()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -327,13 +342,21 @@ void CudaDevice::launch(uint32_t id, const uint64_t *parameters) {
 
 void CudaDevice::gemm(uint32_t id, const void *a, const void *b, void *c) {
   checkIssued(
-      products.run(id, addressOf(a), addressOf(b), addressOf(c), compute));
+      products.run(id, getAddress(a), getAddress(b), getAddress(c), compute));
+}
+
+bool CudaDevice::gemmWithEpilogue(uint32_t id, const void *a, const void *b,
+                                  void *c, const void *bias) {
+  bool isPending = true;
+  checkIssued(products.run(id, getAddress(a), getAddress(b), getAddress(c),
+                           getAddress(bias), compute, isPending));
+  return isPending;
 }
 
 void CudaDevice::conv(uint32_t id, const void *input, const void *weights,
                       const void *output) {
-  checkIssued(convolutions.run(id, addressOf(input), addressOf(weights),
-                               addressOf(output), compute));
+  checkIssued(convolutions.run(id, getAddress(input), getAddress(weights),
+                               getAddress(output), compute));
 }
 
 void CudaDevice::checkIssued(const Error &error) {

@@ -35,6 +35,8 @@ public:
   void close() override;
 
   void gemm(uint32_t id, const void *a, const void *b, void *c) override;
+  bool gemmWithEpilogue(uint32_t id, const void *a, const void *b, void *c,
+                        const void *bias) override;
   void conv(uint32_t id, const void *input, const void *weights,
             const void *output) override;
   void launch(uint32_t kernel, const uint64_t *parameters) override;
@@ -108,6 +110,7 @@ private:
   Graphs graphs;
   uint64_t launches = 0;
   Timeline timeline;            // of the compute stream, if it is traced
+  uint64_t memoryBytes = 0;     // of the arena and the scalars
   std::vector<Address> scalars; // by action, behind the arena
   /// One block of memory, and where each constant begins in it.
   Address constants = 0;

@@ -14,6 +14,7 @@
 #include "penstock/cuda.h"
 
 #include "runtime/device/LibraryCalls.h"
+#include "runtime/device/cuda/EpilogueTrial.h"
 #include "runtime/device/cuda/Tuning.h"
 
 #include <charconv>
@@ -117,25 +118,35 @@ struct Products::Prepared {
   Prepared(const Prepared &) = delete;
   Prepared &operator=(const Prepared &) = delete;
   ~Prepared() {
-    if (matmul)
-      library.cublasLtMatmulDescDestroy(matmul);
+    for (MatmulDescriptor each : {matmul, whole})
+      if (each)
+        library.cublasLtMatmulDescDestroy(each);
   }
 
-  int describe(bool accumulate, bool isTf32);
+  int describe(bool accumulate);
+  int create(MatmulDescriptor &descriptor) const;
+  int addEpilogue(const penstock_cuda_gemm &epilogue);
+  /// Leaves the epilogue to kernels.
+  void removeEpilogue();
   int list(CublasLtHandle handle, uint32_t alignment,
            std::vector<MatmulAlgorithm> &algorithms) const;
   int choose(CublasLtHandle handle, uint32_t alignment, const std::string &key,
              Tuning *tuning, MatmulAlgorithm &algorithm) const;
-  bool takes(CublasLtHandle handle, const MatmulAlgorithm &algorithm) const;
-  int multiply(CublasLtHandle handle, Address leftAt, Address rightAt,
-               Address resultAt, const MatmulAlgorithm &algorithm,
-               Address workspaceAt, Stream stream) const;
+  bool takes(CublasLtHandle handle, MatmulDescriptor descriptor,
+             const MatmulAlgorithm &algorithm) const;
+  int setBias(Address bias) const;
+  int multiply(CublasLtHandle handle, MatmulDescriptor descriptor,
+               Address leftAt, Address rightAt, Address resultAt,
+               const MatmulAlgorithm &algorithm, Address workspaceAt,
+               Stream stream) const;
 
   const CublasLt &library;
   ProductCalls calls;
   /// True if factors, and the result, are bf16.
   bool isBf16 = false, isResultBf16 = false;
-  MatmulDescriptor matmul = nullptr;
+  bool isTf32 = false;
+  /// The product, and the one with its epilogue; null where kernels apply it.
+  MatmulDescriptor matmul = nullptr, whole = nullptr;
   Layout left, right, result;
   float beta = 0.0f;
   Address workspace = 0;
@@ -148,28 +159,47 @@ struct Products::Prepared {
   }
 };
 
-int Products::Prepared::describe(bool accumulate, bool isTf32) {
-  beta = accumulate ? 1.0f : 0.0f;
+int Products::Prepared::create(MatmulDescriptor &descriptor) const {
   if (int status = library.cublasLtMatmulDescCreate(
-          &matmul, isTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+          &descriptor,
+          isTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
           CUDA_R_32F))
     return status;
   auto setTransposed = [&](int attribute, bool isTransposed) {
     int32_t operation = isTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    return library.cublasLtMatmulDescSetAttribute(matmul, attribute, &operation,
-                                                  sizeof(operation));
+    return library.cublasLtMatmulDescSetAttribute(
+        descriptor, attribute, &operation, sizeof(operation));
   };
   if (int status =
           setTransposed(CUBLASLT_MATMUL_DESC_TRANSA, calls.left.isTransposed))
     return status;
-  if (int status =
-          setTransposed(CUBLASLT_MATMUL_DESC_TRANSB, calls.right.isTransposed))
+  return setTransposed(CUBLASLT_MATMUL_DESC_TRANSB, calls.right.isTransposed);
+}
+
+int Products::Prepared::describe(bool accumulate) {
+  beta = accumulate ? 1.0f : 0.0f;
+  if (int status = create(matmul))
     return status;
   if (int status = left.create(calls.left, calls.batch, isBf16))
     return status;
   if (int status = right.create(calls.right, calls.batch, isBf16))
     return status;
   return result.create(calls.result, calls.batch, isResultBf16);
+}
+
+int Products::Prepared::addEpilogue(const penstock_cuda_gemm &epilogue) {
+  if (int status = create(whole))
+    return status;
+  uint32_t kind = (epilogue.has_bias ? CUBLASLT_EPILOGUE_BIAS : 0) |
+                  (epilogue.has_relu ? CUBLASLT_EPILOGUE_RELU : 0);
+  return library.cublasLtMatmulDescSetAttribute(
+      whole, CUBLASLT_MATMUL_DESC_EPILOGUE, &kind, sizeof(kind));
+}
+
+void Products::Prepared::removeEpilogue() {
+  if (whole)
+    library.cublasLtMatmulDescDestroy(whole);
+  whole = nullptr;
 }
 
 /// The algorithms that compute the same bits each time, the fastest first by
@@ -213,21 +243,30 @@ int Products::Prepared::list(CublasLtHandle handle, uint32_t alignment,
 /// Returns whether an algorithm, which may come from a file, computes this
 /// product.
 bool Products::Prepared::takes(CublasLtHandle handle,
+                               MatmulDescriptor descriptor,
                                const MatmulAlgorithm &algorithm) const {
   MatmulChoice checked = {};
-  return !library.cublasLtMatmulAlgoCheck(handle, matmul, left.get(),
+  return !library.cublasLtMatmulAlgoCheck(handle, descriptor, left.get(),
                                           right.get(), result.get(),
                                           result.get(), &algorithm, &checked) &&
          checked.workspaceBytes <= workspaceBytes &&
          isOrdered(library, algorithm);
 }
 
-int Products::Prepared::multiply(CublasLtHandle handle, Address leftAt,
+/// Sets the bias of the next call. No other thread has this descriptor.
+int Products::Prepared::setBias(Address bias) const {
+  const void *pointer = toPointer(bias);
+  return library.cublasLtMatmulDescSetAttribute(
+      whole, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof(pointer));
+}
+
+int Products::Prepared::multiply(CublasLtHandle handle,
+                                 MatmulDescriptor descriptor, Address leftAt,
                                  Address rightAt, Address resultAt,
                                  const MatmulAlgorithm &algorithm,
                                  Address workspaceAt, Stream stream) const {
   const float alpha = 1.0f;
-  return library.cublasLtMatmul(handle, matmul, &alpha, toPointer(leftAt),
+  return library.cublasLtMatmul(handle, descriptor, &alpha, toPointer(leftAt),
                                 left.get(), toPointer(rightAt), right.get(),
                                 &beta, toPointer(resultAt), result.get(),
                                 toPointer(resultAt), result.get(), &algorithm,
@@ -267,17 +306,17 @@ int Products::Prepared::choose(CublasLtHandle handle, uint32_t alignment,
         std::vector<Candidate> candidates;
         for (const MatmulAlgorithm &each : algorithms)
           candidates.push_back({print(each), [=, this](Stream stream) {
-                                  return !multiply(handle, memory + begins[0],
-                                                   memory + begins[1],
-                                                   memory + begins[2], each,
-                                                   memory, stream);
+                                  return !multiply(
+                                      handle, matmul, memory + begins[0],
+                                      memory + begins[1], memory + begins[2],
+                                      each, memory, stream);
                                 }});
         return candidates;
       });
   if (choice.empty())
     return CUBLAS_STATUS_SUCCESS;
   MatmulAlgorithm kept;
-  if (parse(choice, kept) && takes(handle, kept))
+  if (parse(choice, kept) && takes(handle, matmul, kept))
     algorithm = kept;
   else
     tuning->reject(kCublasLt, key);
@@ -335,13 +374,14 @@ Error Products::prepare(const penstock_gemm_descriptor &gemm, Address scratch,
   result->workspaceBytes = getWorkspaceBytes(gemm.scratch.bytes);
   auto *config = static_cast<const penstock_cuda_gemm *>(gemm.config);
   bool isTf32 = config && config->is_tf32;
+  result->isTf32 = isTf32;
   result->isBf16 = gemm.element == PENSTOCK_BF16;
   result->isResultBf16 = (gemm.result_element ? gemm.result_element
                                               : gemm.element) == PENSTOCK_BF16;
   if (!isTf32 && !result->isBf16)
     if (Error error = checkProductEnvironment())
       return error;
-  int status = result->describe(gemm.accumulate, isTf32);
+  int status = result->describe(gemm.accumulate);
   const uint32_t alignments[] = {kAlignment,
                                  uint32_t(Prepared::getBytes(result->isBf16))};
   for (size_t i = 0; i < std::size(alignments) && !status; ++i)
@@ -358,8 +398,40 @@ Error Products::prepare(const penstock_gemm_descriptor &gemm, Address scratch,
   return {};
 }
 
+/// The algorithm was chosen for the product alone: its sums must not depend on
+/// which ops are in the same stage.
+void Products::tryEpilogue(const penstock_gemm_descriptor &gemm,
+                           const EpilogueTrial &trial, Prepared &product) {
+  const auto &epilogue = *static_cast<const penstock_cuda_gemm *>(gemm.config);
+  const MatmulAlgorithm &algorithm = product.algorithms[0];
+  auto multiply = [&](const EpilogueTrial::Operands &operands, bool isWhole) {
+    int status = isWhole && epilogue.has_bias ? product.setBias(operands.bias)
+                                              : CUBLAS_STATUS_SUCCESS;
+    return status
+               ? status
+               : product.multiply(handle,
+                                  isWhole ? product.whole : product.matmul,
+                                  operands.b, operands.a, operands.c, algorithm,
+                                  operands.workspace, trial.getStream());
+  };
+  // A bias is an element for each row of what the library sees.
+  if (product.calls.isExchanged && product.calls.batch == 1 &&
+      product.calls.offsets.size() == 1 && !product.addEpilogue(epilogue) &&
+      product.takes(handle, product.whole, algorithm) &&
+      trial.run(gemm, epilogue, product.workspaceBytes, multiply))
+    ++applied;
+  else
+    product.removeEpilogue();
+}
+
+static bool hasEpilogue(const penstock_gemm_descriptor &gemm) {
+  const auto *config = static_cast<const penstock_cuda_gemm *>(gemm.config);
+  return config && (config->has_bias || config->has_relu);
+}
+
 Error Products::prepare(const penstock_program &program, uint32_t device,
-                        Address arena, Tuning *tuning) {
+                        Address arena, Tuning *tuning,
+                        const EpilogueTrial *trial) {
   products.resize(program.gemm_count);
   for (uint32_t i = 0; i < program.gemm_count; ++i) {
     const penstock_gemm_descriptor &gemm = program.gemms[i];
@@ -376,12 +448,31 @@ Error Products::prepare(const penstock_program &program, uint32_t device,
     if (Error error = prepare(gemm, arena + scratchOffset(gemm.scratch, device),
                               tuning, products[i]))
       return error;
+    if (!hasEpilogue(gemm))
+      continue;
+    ++epilogues;
+    if (trial)
+      tryEpilogue(gemm, *trial, *products[i]);
   }
   return {};
 }
 
 Error Products::run(uint32_t id, Address a, Address b, Address c,
                     Stream stream) const {
+  return run(id, products[id]->matmul, a, b, c, stream);
+}
+
+Error Products::run(uint32_t id, Address a, Address b, Address c, Address bias,
+                    Stream stream, bool &pending) const {
+  const Prepared &product = *products[id];
+  // The algorithm for others than aligned operands was not tried.
+  pending = !product.whole || (a | b | c | bias) % kAlignment ||
+            (bias && product.setBias(bias));
+  return run(id, pending ? product.matmul : product.whole, a, b, c, stream);
+}
+
+Error Products::run(uint32_t id, MatmulDescriptor matmul, Address a, Address b,
+                    Address c, Stream stream) const {
   const Prepared &product = *products[id];
   for (const ProductCalls::Offsets &offset : product.calls.offsets) {
     uint64_t bytes = Prepared::getBytes(product.isBf16);
@@ -393,8 +484,8 @@ Error Products::run(uint32_t id, Address a, Address b, Address c,
       std::swap(left, right);
     size_t choice = (left | right | to) % kAlignment ? 1 : 0;
     int status =
-        product.multiply(handle, left, right, to, product.algorithms[choice],
-                         product.workspace, stream);
+        product.multiply(handle, matmul, left, right, to,
+                         product.algorithms[choice], product.workspace, stream);
     if (status)
       return defect("cublasLtMatmul failed in product %u, %lld x %lld by %lld "
                     "columns: %s",

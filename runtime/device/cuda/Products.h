@@ -4,7 +4,8 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Prepared once, called by number: cuBLASLt chooses algorithms when a program
-// opens. cuBLASLt is loaded only where a program has products.
+// opens, and epilogues are tried then. cuBLASLt is loaded only where a program
+// has products.
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_DEVICE_CUDA_PRODUCTS_H
@@ -19,6 +20,7 @@
 
 namespace penstock::runtime::cuda {
 
+class EpilogueTrial;
 class Tuning;
 
 /// The products of one device. Prepared, run and destroyed on its thread, whose
@@ -29,11 +31,19 @@ public:
   ~Products();
 
   /// Chooses the algorithms of the device's products within their scratch in
-  /// the arena, by measurement if there is a tuning.
+  /// the arena, by measurement if there is a tuning. Without a trial, epilogues
+  /// are left to kernels.
   Error prepare(const penstock_program &program, uint32_t device, Address arena,
-                Tuning *tuning = nullptr);
+                Tuning *tuning = nullptr, const EpilogueTrial *trial = nullptr);
   /// Puts a product on a stream.
   Error run(uint32_t id, Address a, Address b, Address c, Stream stream) const;
+  /// Likewise with its epilogue, unless that is left `pending`. Calls of equal
+  /// addresses do the same.
+  Error run(uint32_t id, Address a, Address b, Address c, Address bias,
+            Stream stream, bool &pending) const;
+  /// Products with an epilogue, and those of them that apply it.
+  uint64_t countEpilogues() const { return epilogues; }
+  uint64_t countAppliedEpilogues() const { return applied; }
   /// Destroys every product.
   void clear();
 
@@ -42,10 +52,15 @@ private:
 
   Error prepare(const penstock_gemm_descriptor &gemm, Address scratch,
                 Tuning *tuning, std::unique_ptr<Prepared> &result);
+  void tryEpilogue(const penstock_gemm_descriptor &gemm,
+                   const EpilogueTrial &trial, Prepared &product);
+  Error run(uint32_t id, MatmulDescriptor matmul, Address a, Address b,
+            Address c, Stream stream) const;
 
   const CublasLt *library = nullptr;
   CublasLtHandle handle = nullptr;
   std::vector<std::unique_ptr<Prepared>> products; // none for other devices
+  uint64_t epilogues = 0, applied = 0;
 };
 
 } // namespace penstock::runtime::cuda

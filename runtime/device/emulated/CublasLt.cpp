@@ -4,9 +4,10 @@
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // D = alpha op(A).op(B) + beta C of f32 or bf16 matrices by columns, in strided
-// batches. It is as strict as the documentation allows: an algorithm runs only
-// with the matrices, the alignment and the workspace that it was chosen for,
-// and overwrites all of its workspace.
+// batches, then an element per row of D and ReLU. It is as strict as the
+// documentation allows: an algorithm runs only with the matrices, the alignment
+// and the workspace that it was chosen for, and overwrites all of its
+// workspace.
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/emulated/Enqueue.h"
@@ -46,6 +47,11 @@ struct cuda::MatrixLayoutState {
 struct cuda::MatmulState {
   bool isTf32 = false;
   int32_t transposeA = CUBLAS_OP_N, transposeB = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void *bias = nullptr;
+
+  bool hasBias() const { return epilogue & CUBLASLT_EPILOGUE_BIAS; }
+  bool hasRelu() const { return epilogue & CUBLASLT_EPILOGUE_RELU; }
 };
 
 struct cuda::MatmulPreferenceState {
@@ -151,6 +157,10 @@ static int setMatmulAttribute(MatmulDescriptor matmul, int attribute,
     return assign(matmul->transposeA, value, bytes);
   case CUBLASLT_MATMUL_DESC_TRANSB:
     return assign(matmul->transposeB, value, bytes);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE:
+    return assign(matmul->epilogue, value, bytes);
+  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+    return assign(matmul->bias, value, bytes);
   default:
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -247,7 +257,27 @@ int Matmul::read(MatmulDescriptor matmul, MatrixLayout a, MatrixLayout b,
   if (a->type != b->type || c->type != d->type ||
       (d->type != a->type && d->type != CUDA_R_32F))
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (matmul->hasBias() && d->type != CUDA_R_32F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   return fits ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+emulated::EpilogueKind emulated::epilogueKind = EpilogueKind::LikeKernels;
+
+/// Adds a bias to a sum and bounds it, as a library might.
+static float finish(float sum, const float *bias, bool hasRelu) {
+  using emulated::EpilogueKind;
+  auto flush = [](float value) {
+    bool isFlushed = emulated::epilogueKind != EpilogueKind::KeepsSubnormal &&
+                     std::fabs(value) < std::numeric_limits<float>::min();
+    return isFlushed ? std::copysign(0.0f, value) : value;
+  };
+  float result = flush(sum);
+  if (bias)
+    result = flush(result + flush(*bias));
+  bool isDropped =
+      std::isnan(result) && emulated::epilogueKind == EpilogueKind::DropsNaN;
+  return hasRelu && (result <= 0.0f || isDropped) ? 0.0f : result;
 }
 
 /// Adds up in `Sum`.
@@ -262,6 +292,10 @@ void Matmul::run(float alpha, const void *a, const void *b, float beta,
   // The left operand by columns, and the sums of a column of the result.
   std::vector<float> left(m * k);
   std::vector<Sum> sums(m);
+  const auto *bias =
+      operations.hasBias()
+          ? static_cast<const float *>(atAddress(operations.bias))
+          : nullptr;
   const Elements fromA{a, this->a}, fromB{b, this->b}, fromC{c, this->c},
       to{d, this->d};
   for (int32_t batch = 0; batch < this->d.batch; ++batch) {
@@ -280,7 +314,12 @@ void Matmul::run(float alpha, const void *a, const void *b, float beta,
         // With beta = 0, C is not read: it may hold anything.
         double added =
             beta == 0.0f ? 0.0 : double(beta) * fromC.get(batch, i, j);
-        to.set(batch, i, j, float(double(alpha) * sums[i] + added));
+        auto sum = float(double(alpha) * sums[i] + added);
+        bool isPlain = operations.epilogue == CUBLASLT_EPILOGUE_DEFAULT;
+        to.set(batch, i, j,
+               isPlain ? sum
+                       : finish(sum, bias ? bias + i : nullptr,
+                                operations.hasRelu()));
       }
     }
   }
@@ -341,6 +380,9 @@ static int checkAlgorithm(CublasLtHandle, MatmulDescriptor matmul,
   std::memcpy(&chosen, algorithm, sizeof(chosen));
   if (chosen.mark != Algorithm::kMark)
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (matmul->epilogue != CUBLASLT_EPILOGUE_DEFAULT &&
+      emulated::epilogueKind == emulated::EpilogueKind::None)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   *result = {};
   result->algorithm = *algorithm;
   result->workspaceBytes = chosen.workspaceBytes;
@@ -367,6 +409,8 @@ static int runMatmul(CublasLtHandle, MatmulDescriptor matmul, const void *alpha,
   for (int i = 0; i < 4; ++i)
     if (!isAligned(operands[i], chosen.alignments[i]))
       return CUBLAS_STATUS_INVALID_VALUE;
+  if (matmul->hasBias() && !matmul->bias)
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (workspaceBytes < chosen.workspaceBytes ||
       (chosen.workspaceBytes && !isAligned(workspace, 256)))
     return CUBLAS_STATUS_INVALID_VALUE;

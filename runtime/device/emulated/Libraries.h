@@ -21,6 +21,16 @@
 
 namespace penstock::runtime::emulated {
 
+/// How cuBLASLt adds a bias and bounds sums by zero, which its documentation
+/// does not say to the bit. Tests set it while nothing runs.
+enum class EpilogueKind {
+  LikeKernels,
+  DropsNaN,       ///< The larger of NaN and zero is zero.
+  KeepsSubnormal, ///< Nothing is flushed.
+  None            ///< No algorithm has an epilogue.
+};
+extern EpilogueKind epilogueKind;
+
 extern const cuda::CublasLt cublasLt;
 extern const cuda::Cudnn cudnn;
 

@@ -30,7 +30,7 @@ TEST(Remote, HasAddressesThatLeadNowhere) {
 
   Address at = device->getOrigin() + 128;
   EXPECT_FALSE(device->isHostAddressable());
-  EXPECT_EQ(device->addressOf(device->arena + 128), at);
+  EXPECT_EQ(device->getAddress(device->arena + 128), at);
   int64_t sent = 42, received = 0;
   device->upload(at, &sent, sizeof(sent));
   device->copy(at + 8, *device, at, sizeof(sent), Handover());
