@@ -101,6 +101,33 @@ def PipelineFormRows : Pass<"pipeline-form-rows", "::mlir::func::FuncOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipelineFormEpilogues
+    : Pass<"pipeline-form-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "Lets products add a bias and apply ReLU";
+  let description = [{
+    A `linalg.generic` that follows a product of f32 and adds an element per
+    column, bounds the result below by zero, or both, becomes the product's
+    epilogue. It works on the product in place, or reads it as the only one from
+    temporary memory; then the product is computed where the result belongs.
+
+    Whether the library has the same bits is known when a program opens. So the
+    op stays, for where it has not.
+
+    ```mlir
+    kernel.gemm %x, %w, %y sizes [5, 11, 7] ...
+    linalg.generic ... ins(%y, %bias) outs(%y) { addf, maximumf }
+    // becomes
+    %pending = kernel.gemm %x, %w, %y bias(%bias : ...) relu sizes [5, 11, 7] ...
+    scf.if %pending {
+      linalg.generic ... ins(%y, %bias) outs(%y) { addf, maximumf }
+    }
+    ```
+  }];
+  let options = [GpuKindOption];
+  let dependentDialects = ["::mlir::scf::SCFDialect",
+                           "::penstock::kernel::KernelDialect"];
+}
+
 def PipelinePlaceConstants
     : Pass<"pipeline-place-constants", "::mlir::func::FuncOp"> {
   let summary = "Lets library calls read constants in the device's memory";

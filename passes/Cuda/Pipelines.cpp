@@ -37,6 +37,10 @@ void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   PipelineMergeUpdatesOptions updates;
   updates.kind = kind;
   manager.addPass(createPipelineMergeUpdates(updates));
+  // Before ops join rows: a product takes them along for nothing.
+  PipelineFormEpiloguesOptions epilogues;
+  epilogues.kind = kind;
+  manager.addNestedPass<func::FuncOp>(createPipelineFormEpilogues(epilogues));
   // On the host's buffers, of which it is known whether they overlap.
   PipelineParallelLoopsOptions parallel;
   parallel.kind = kind;

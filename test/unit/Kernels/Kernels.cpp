@@ -155,6 +155,10 @@ static void lowerProducts(ModuleOp module,
                          ValueRange{device, id, address(gemm.getA()),
                                     address(gemm.getB()),
                                     address(gemm.getC())});
+    // What follows applies the epilogue.
+    if (Value pending = gemm.getPending())
+      pending.replaceAllUsesWith(
+          arith::ConstantIntOp::create(builder, loc, 1, 1));
     gemm.erase();
   });
   // LLVM functions cannot say which result goes into which buffer.
