@@ -275,6 +275,36 @@ def PipelineGpuElementwise
                            "::mlir::vector::VectorDialect"];
 }
 
+def PipelineGpuScatters : Pass<"pipeline-gpu-scatters", "::mlir::ModuleOp"> {
+  let summary = "Lets a warp look for the targets that it owns";
+  let description = [{
+    Maps kernels of an `scf.forall` over owners of targets, as
+    `pipeline-parallel-loops` makes of a scatter. An owner, and 32 elements of a
+    row, have a warp. Its lanes look at 32 indices at a time, and vote on which of
+    them the owner has. Then each lane adds its element of these, one after the
+    other. An index must not depend on the element.
+
+    ```mlir
+    scf.forall (%owner, %element) in (64, 768) {
+      scf.for %i = %c0 to %c8192 step %c1 {
+        %at = memref.load %indices[%i]
+        scf.if %at mod 64 == %owner { %y[%at, %element] += %x[%i, %element] }
+    // becomes
+    scf.for %i = %c0 to %c8192 step %c32 {
+      %at = memref.load %indices[%i + %lane]
+      %mine = nvvm.vote.sync ballot %all, %at mod 64 == %owner -> i32
+      scf.while ... // for each bit of %mine
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def PipelineGpuTransposes
     : Pass<"pipeline-gpu-transposes", "::mlir::ModuleOp"> {
   let summary = "Transposes in tiles of shared memory";

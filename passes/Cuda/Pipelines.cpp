@@ -60,6 +60,7 @@ void penstock::buildCudaKernelPipeline(OpPassManager &manager) {
   manager.addPass(createPipelineGpuRows());
   manager.addPass(createPipelineGpuElementwise());
   manager.addPass(createPipelineGpuTransposes());
+  manager.addPass(createPipelineGpuScatters());
   manager.addPass(createPipelineGpuLoops());
   // When all that a function does are launches and library calls, and kernels
   // are final but for their parameters.

@@ -43,14 +43,14 @@ bool isEmulated(StringRef suffix) {
       "shfl.sync.down.i32",    "shfl.sync.up.i32",
       "shfl.sync.idx.i32",     "shfl.sync.bfly.f32",
       "shfl.sync.down.f32",    "shfl.sync.up.f32",
-      "shfl.sync.idx.f32"};
+      "shfl.sync.idx.f32",     "vote.ballot.sync"};
   return llvm::is_contained(kKnown, suffix);
 }
 
 bool makesThreadsWait(StringRef callee) {
   return callee.starts_with("ps_emulated_") &&
          (callee.contains("barrier") || callee.contains("shfl") ||
-          callee.contains("warp_sync"));
+          callee.contains("vote") || callee.contains("warp_sync"));
 }
 
 /// The function of the C library that computes one of libdevice; empty: none.

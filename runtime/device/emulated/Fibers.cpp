@@ -73,7 +73,14 @@ penstock_switch_fiber:
 namespace {
 
 enum class State : uint8_t { Ready, Barrier, Shuffle, Done };
-enum class Shuffle : uint8_t { WarpBarrier, Butterfly, Down, Up, Index };
+enum class Shuffle : uint8_t {
+  WarpBarrier,
+  Butterfly,
+  Down,
+  Up,
+  Index,
+  Ballot
+};
 
 constexpr uint32_t kWarp = 32;
 // Sanitizers make frames several times as large.
@@ -214,6 +221,15 @@ static void start(Fiber &fiber, uint32_t index) {
 // Blocks
 //===----------------------------------------------------------------------===//
 
+/// Returns the votes of the lanes that take part with this one, a bit each.
+static uint32_t countVotes(const std::unique_ptr<Fiber> *lanes, uint32_t size,
+                           const Fiber &fiber) {
+  uint32_t votes = 0;
+  for (uint32_t lane = 0; lane < size; ++lane)
+    votes |= (fiber.mask >> lane & lanes[lane]->bits & 1) << lane;
+  return votes;
+}
+
 /// Lets those lanes of each warp go on whose partners have all come to the same
 /// shuffle. Returns false if there are none.
 static bool releaseShuffles(Block &block) {
@@ -238,7 +254,9 @@ static bool releaseShuffles(Block &block) {
         released |= lanes[lane]->mask & present;
     uint32_t values[kWarp];
     for (uint32_t lane = 0; lane < size; ++lane)
-      values[lane] = lanes[lane]->bits;
+      values[lane] = lanes[lane]->shuffle == Shuffle::Ballot
+                         ? countVotes(lanes, size, *lanes[lane])
+                         : lanes[lane]->bits;
     for (uint32_t lane = 0; lane < size; ++lane) {
       if (!(released >> lane & 1))
         continue;
@@ -506,6 +524,11 @@ uint32_t ps_emulated_shfl_sync_idx_i32(uint32_t mask, uint32_t value,
   uint32_t segment = clamp >> 8 & 31;
   lane = (getLane() & segment) | (lane & 31 & ~segment);
   return shuffle(Shuffle::Index, mask, value, clampLane(clamp, lane, false));
+}
+
+/// The predicate is the lowest bit.
+uint32_t ps_emulated_vote_ballot_sync(uint32_t mask, uint32_t predicate) {
+  return shuffle(Shuffle::Ballot, mask, predicate, getLane());
 }
 
 #define PENSTOCK_SHUFFLE_F32(kind)                                             \

@@ -788,6 +788,35 @@ func.func private @elements(%dy: tensor<11xf32>, %i: tensor<11xi32>, %sum: tenso
           {"elements", {randomVector(11, 10), at, randomVector(11, 11)}}, 0);
 }
 
+// More indices than a warp looks at at a time, and longer rows than it adds.
+// Every third row goes to the same place; some indices are out of range.
+TEST(GpuKernels, LongScattersHaveTheBitsOfTheCpu) {
+  std::vector<int32_t> places;
+  for (int32_t i = 0; i < 3 * 75; ++i)
+    places.push_back(i % 3 == 0 ? 5 : i % 50 == 1 ? 19 : (i * i) % 19 - 2);
+  std::vector<float> at = fromIntegers(places);
+  compare(
+      R"mlir(
+func.func private @rows(%dy: tensor<3x75x37xf32>, %i: tensor<3x75xi32>, %sum: tensor<19x37xf32> {pipeline.into = 0 : i64}) -> tensor<19x37xf32> {
+  %y = nn.scatter add %dy into %sum[%i] at affine_map<(b, i, j)[s] -> (s, j)>
+       index_maps [affine_map<(b, i, j) -> (b, i)>]
+     : tensor<3x75x37xf32>, tensor<19x37xf32>, tensor<3x75xi32>
+  return %y : tensor<19x37xf32>
+}
+)mlir",
+      {"rows", {randomVector(3 * 75 * 37, 8), at, randomVector(19 * 37, 9)}},
+      0);
+  compare(R"mlir(
+func.func private @elements(%dy: tensor<225xf32>, %i: tensor<225xi32>, %sum: tensor<19xf32> {pipeline.into = 0 : i64}) -> tensor<19xf32> {
+  %y = nn.scatter none %dy into %sum[%i] at affine_map<(i)[s] -> (s)>
+       index_maps [affine_map<(i) -> (i)>]
+     : tensor<225xf32>, tensor<19xf32>, tensor<225xi32>
+  return %y : tensor<19xf32>
+}
+)mlir",
+          {"elements", {randomVector(225, 10), at, randomVector(19, 11)}}, 0);
+}
+
 // As an evaluation finds the prediction: by a warp per row, of several largest
 // ones the first, and nowhere where nothing is a number.
 TEST(GpuKernels, TheFirstOfTheLargestIsFoundByAWarp) {

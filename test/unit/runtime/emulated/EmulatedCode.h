@@ -35,6 +35,7 @@ uint32_t ps_emulated_shfl_sync_up_i32(uint32_t mask, uint32_t value,
                                       uint32_t offset, uint32_t clamp);
 uint32_t ps_emulated_shfl_sync_idx_i32(uint32_t mask, uint32_t value,
                                        uint32_t lane, uint32_t clamp);
+uint32_t ps_emulated_vote_ballot_sync(uint32_t mask, uint32_t predicate);
 float ps_emulated_shfl_sync_bfly_f32(uint32_t mask, float value,
                                      uint32_t offset, uint32_t clamp);
 }

@@ -273,6 +273,22 @@ TEST(Fibers, ShuffleInSegmentsOfEight) {
             lanes([](uint32_t i) { return i / 8 * 8 + 6; }));
 }
 
+// The first eight lanes, then the others; bits above the predicate are noise.
+void voteOnce(void **parameters) {
+  auto *results = getPointer<uint32_t>(parameters, 0);
+  uint32_t lane = getThread(), first = 0xff;
+  results[lane] = ps_emulated_vote_ballot_sync(lane < 8 ? first : ~first,
+                                               0xabcd00 | (lane % 3 == 0));
+}
+
+TEST(Fibers, VoteAmongThoseWhoTakePart) {
+  std::vector<uint32_t> results(32);
+  penstock_emulated_kernel kernel = {"vote", voteOnce, 1, 0};
+  EXPECT_EQ(run(kernel, {1}, {32}, {addressOf(results.data())}, 3), "");
+  EXPECT_EQ(results,
+            lanes([](uint32_t i) { return i < 8 ? 0x49u : 0x49249200u; }));
+}
+
 //===----------------------------------------------------------------------===//
 // Memory and arithmetic
 //===----------------------------------------------------------------------===//
