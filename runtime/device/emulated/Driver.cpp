@@ -72,6 +72,7 @@ namespace {
 struct Allocation {
   DriverContext context;
   uint64_t bytes;
+  bool isMapped;
 };
 
 /// All GPUs of the machine.
@@ -183,15 +184,23 @@ template <typename Call> static int callOnStream(Stream stream, Call call) {
   });
 }
 
+/// Returns the allocation of a context that has all these bytes, or the end.
+static auto findAllocation(const Machine &machine, uint64_t address,
+                           uint64_t bytes, DriverContext context) {
+  auto found = machine.allocations.upper_bound(address);
+  if (found == machine.allocations.begin())
+    return machine.allocations.end();
+  const auto &[begin, allocation] = *--found;
+  bool isInside = allocation.context == context &&
+                  address - begin + bytes <= allocation.bytes;
+  return isInside ? found : machine.allocations.end();
+}
+
 /// Returns true if all bytes are allocated, in one piece, in a context.
 static bool isAllocated(const Machine &machine, uint64_t address,
                         uint64_t bytes, DriverContext context) {
-  auto after = machine.allocations.upper_bound(address);
-  if (after == machine.allocations.begin())
-    return false;
-  const auto &[begin, allocation] = *std::prev(after);
-  return allocation.context == context &&
-         address - begin + bytes <= allocation.bytes;
+  return findAllocation(machine, address, bytes, context) !=
+         machine.allocations.end();
 }
 
 /// Returns the context whose memory is at an address, or null.
@@ -249,6 +258,36 @@ static char *pointerTo(uint64_t address) {
   return reinterpret_cast<char *>(address - kBias);
 }
 
+static int allocateMemory(uint64_t *address, size_t bytes, bool isMapped) {
+  return callOutsideOfCapture([&](Machine &machine) {
+    if (bytes == 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > machine.settings.memoryBytes - current->allocatedBytes)
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    char *memory = Pages(bytes).allocate();
+    if (!memory)
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<uintptr_t>(memory) + kBias;
+    machine.allocations[*address] = {current, bytes, isMapped};
+    current->allocatedBytes += bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+static int freeMemory(uint64_t address, bool isMapped) {
+  return callOutsideOfCapture([&](Machine &machine) {
+    auto found = machine.allocations.find(address);
+    if (found == machine.allocations.end() ||
+        found->second.context != current || found->second.isMapped != isMapped)
+      return CUDA_ERROR_INVALID_VALUE;
+    machine.streams.finishAll(current);
+    Pages(found->second.bytes).free(static_cast<char *>(pointerTo(address)));
+    current->allocatedBytes -= found->second.bytes;
+    machine.allocations.erase(found);
+    return CUDA_SUCCESS;
+  });
+}
+
 /// Puts work on a stream, which is left out after a failure. On a stream that
 /// is captured, it goes into the graph.
 static void enqueueWork(Machine &machine, Stream stream,
@@ -291,6 +330,23 @@ bool emulated::isOnDevice(const void *address, uint64_t bytes) {
   return current &&
          isAllocated(getMachine(), reinterpret_cast<uint64_t>(address), bytes,
                      current);
+}
+
+int emulated::allocateMapped(uint64_t *address, size_t bytes) {
+  return allocateMemory(address, bytes, /*isMapped=*/true);
+}
+
+int emulated::freeMapped(uint64_t address) {
+  return freeMemory(address, /*isMapped=*/true);
+}
+
+uint64_t emulated::findMapped(const void *address, uint64_t bytes) {
+  const Machine &machine = getMachine();
+  auto found = findAllocation(machine, reinterpret_cast<uint64_t>(address),
+                              bytes, current);
+  return found != machine.allocations.end() && found->second.isMapped
+             ? found->first
+             : 0;
 }
 
 bool emulated::takesRemote(Stream stream) {
@@ -617,32 +673,11 @@ int cuMemGetInfo(size_t *free, size_t *total) {
 }
 
 int cuMemAlloc(uint64_t *address, size_t bytes) {
-  return callOutsideOfCapture([&](Machine &machine) {
-    if (bytes == 0)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > machine.settings.memoryBytes - current->allocatedBytes)
-      return CUDA_ERROR_OUT_OF_MEMORY;
-    char *memory = Pages(bytes).allocate();
-    if (!memory)
-      return CUDA_ERROR_OUT_OF_MEMORY;
-    *address = reinterpret_cast<uintptr_t>(memory) + kBias;
-    machine.allocations[*address] = {current, bytes};
-    current->allocatedBytes += bytes;
-    return CUDA_SUCCESS;
-  });
+  return allocateMemory(address, bytes, /*isMapped=*/false);
 }
 
 int cuMemFree(uint64_t address) {
-  return callOutsideOfCapture([&](Machine &machine) {
-    auto found = machine.allocations.find(address);
-    if (found == machine.allocations.end() || found->second.context != current)
-      return CUDA_ERROR_INVALID_VALUE;
-    machine.streams.finishAll(current);
-    Pages(found->second.bytes).free(static_cast<char *>(pointerTo(address)));
-    current->allocatedBytes -= found->second.bytes;
-    machine.allocations.erase(found);
-    return CUDA_SUCCESS;
-  });
+  return freeMemory(address, /*isMapped=*/false);
 }
 
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {

@@ -11,6 +11,7 @@
 
 #include "runtime/device/cuda/Stream.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -35,6 +36,13 @@ bool stepStreams();
 int getCurrentGpu();
 /// With the lock: whether these bytes are memory of that GPU.
 bool isOnDevice(const void *address, uint64_t bytes);
+/// Allocates memory of that GPU by mappings, which cuMemFree does not free.
+/// Returns a status, as the next one.
+int allocateMapped(uint64_t *address, size_t bytes);
+int freeMapped(uint64_t address);
+/// With the lock: returns the first byte of the mapped memory of that GPU that
+/// holds all these, or 0.
+uint64_t findMapped(const void *address, uint64_t bytes);
 /// With the lock: whether it is a stream of that GPU, which is not captured.
 bool takesRemote(cuda::Stream stream);
 

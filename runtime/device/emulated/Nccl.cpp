@@ -55,6 +55,7 @@ enum class Kind : uint64_t {
 struct Header {
   Kind kind;
   uint64_t sequence, bytes;
+  uint64_t isRegistered = 0;
 };
 
 /// A send or a receive, as the `sequence`th of its direction between the two.
@@ -63,6 +64,7 @@ struct Operation {
   int peer;
   uint64_t sequence, bytes;
   char *memory;
+  bool isRegistered;
   bool isDone = false;
 };
 
@@ -79,8 +81,9 @@ struct Peer {
   /// States by direction, from here: 1 to send, 0 to receive.
   bool isConnecting[2] = {}, isConnected[2] = {};
   uint64_t issued[2] = {};
-  /// Which of its sends (1) and receives (0) head its streams, and their sizes.
-  std::map<uint64_t, uint64_t> ready[2];
+  /// Which of its sends (1) and receives (0) head its streams, and what it says
+  /// of them.
+  std::map<uint64_t, Header> ready[2];
   bool hasLeft = false;
 };
 
@@ -107,6 +110,12 @@ struct cuda::NcclCommState : std::enable_shared_from_this<cuda::NcclCommState> {
   /// The number of transfers so far, and one that comes after the next.
   uint64_t submitted = 0;
   std::shared_ptr<Transfer> heldBack;
+  /// Memory that is registered, by handle.
+  struct Registration {
+    uint64_t allocation, begin, bytes;
+  };
+  std::map<uint64_t, Registration> registered;
+  uint64_t registrations = 0;
   bool isFinal = false, isAborted = false;
   std::atomic<bool> isStopping{false};
   int wakeUp = -1;
@@ -138,7 +147,8 @@ struct cuda::NcclCommState : std::enable_shared_from_this<cuda::NcclCommState> {
   void launchConnected();
   bool advance(Transfer &transfer);
   void sendIfReady(Operation &operation);
-  void checkSize(const Operation &operation, uint64_t theirs);
+  void checkMatch(const Operation &operation, const Header &theirs);
+  bool isRegistered(uint64_t memory, uint64_t bytes) const;
   Operation *find(bool sends, int peer, uint64_t sequence);
   void endOperation(Operation &operation);
   void finalizeIfQuiet();
@@ -254,28 +264,43 @@ bool Communicator::advance(Transfer &transfer) {
     return false;
   transfer.hasStarted = true;
   for (Operation &operation : transfer.operations) {
-    say(operation.peer, {operation.sends ? Kind::SendReady : Kind::ReceiveReady,
-                         operation.sequence, operation.bytes});
+    say(operation.peer,
+        {operation.sends ? Kind::SendReady : Kind::ReceiveReady,
+         operation.sequence, operation.bytes, operation.isRegistered});
     Peer &peer = peers[operation.peer];
     auto found = peer.ready[!operation.sends].find(operation.sequence);
     if (found != peer.ready[!operation.sends].end())
-      checkSize(operation, found->second);
+      checkMatch(operation, found->second);
     sendIfReady(operation);
   }
   return false;
 }
 
-void Communicator::checkSize(const Operation &operation, uint64_t theirs) {
-  if (operation.bytes == theirs)
-    return;
-  fail(ncclInvalidUsage,
-       format("message %llu between rank %d and rank %d: %s %llu bytes, and "
-              "the other one %s %llu",
-              (unsigned long long)operation.sequence, rank, operation.peer,
-              operation.sends ? "this one sends" : "this one receives",
-              (unsigned long long)operation.bytes,
-              operation.sends ? "receives" : "sends",
-              (unsigned long long)theirs));
+void Communicator::checkMatch(const Operation &operation,
+                              const Header &theirs) {
+  std::string message =
+      format("message %llu between rank %d and rank %d: ",
+             (unsigned long long)operation.sequence, rank, operation.peer);
+  if (operation.bytes != theirs.bytes)
+    fail(ncclInvalidUsage,
+         message +
+             format("%s %llu bytes, and the other one %s %llu",
+                    operation.sends ? "this one sends" : "this one receives",
+                    (unsigned long long)operation.bytes,
+                    operation.sends ? "receives" : "sends",
+                    (unsigned long long)theirs.bytes));
+  if (operation.isRegistered != bool(theirs.isRegistered))
+    fail(ncclInvalidUsage,
+         message +
+             format("only %s has registered its memory",
+                    operation.isRegistered ? "this one" : "the other one"));
+}
+
+bool Communicator::isRegistered(uint64_t memory, uint64_t bytes) const {
+  return std::any_of(registered.begin(), registered.end(), [&](auto &entry) {
+    const auto &[allocation, begin, size] = entry.second;
+    return memory >= begin && memory + bytes <= begin + size;
+  });
 }
 
 /// Sends what the other one has room for.
@@ -283,7 +308,7 @@ void Communicator::sendIfReady(Operation &operation) {
   Peer &peer = peers[operation.peer];
   auto found = peer.ready[0].find(operation.sequence);
   if (!operation.sends || found == peer.ready[0].end() ||
-      found->second != operation.bytes)
+      found->second.bytes != operation.bytes)
     return;
   peer.ready[0].erase(found);
   say(operation.peer, {Kind::Data, operation.sequence, operation.bytes},
@@ -361,14 +386,14 @@ void Communicator::handle(int from, const Header &header, const char *bytes) {
     launchConnected();
     break;
   case Kind::SendReady:
-    peer.ready[1][header.sequence] = header.bytes;
+    peer.ready[1][header.sequence] = header;
     if (Operation *operation = find(/*sends=*/false, from, header.sequence))
-      checkSize(*operation, header.bytes);
+      checkMatch(*operation, header);
     break;
   case Kind::ReceiveReady:
-    peer.ready[0][header.sequence] = header.bytes;
+    peer.ready[0][header.sequence] = header;
     if (Operation *operation = find(/*sends=*/true, from, header.sequence)) {
-      checkSize(*operation, header.bytes);
+      checkMatch(*operation, header);
       sendIfReady(*operation);
     }
     break;
@@ -558,6 +583,55 @@ int ncclCommFinalize(NcclComm communicator) {
   return communicator->status;
 }
 
+/// Returns true if the environment says so of the memory of this process.
+bool isMemory(const char *what) {
+  const char *setting = std::getenv("PENSTOCK_EMULATED_NCCL_MEMORY");
+  return setting && !std::strcmp(setting, what);
+}
+
+int ncclMemAlloc(void **memory, size_t bytes) {
+  uint64_t address = 0;
+  if (isMemory("none") || allocateMapped(&address, bytes))
+    return ncclUnhandledCudaError;
+  *memory = reinterpret_cast<void *>(address);
+  return ncclSuccess;
+}
+
+int ncclMemFree(void *memory) {
+  auto address = reinterpret_cast<uint64_t>(memory);
+  {
+    std::lock_guard<std::mutex> lock(getLock());
+    for (const auto &[communicator, state] : getOpen())
+      for (const auto &[handle, registration] : state->registered)
+        if (registration.allocation == address)
+          return ncclInvalidUsage;
+  }
+  return freeMapped(address) ? ncclUnhandledCudaError : ncclSuccess;
+}
+
+int ncclCommRegister(NcclComm communicator, void *memory, size_t bytes,
+                     void **handle) {
+  std::lock_guard<std::mutex> lock(getLock());
+  uint64_t allocation = findMapped(memory, bytes);
+  if (!getOpen().contains(communicator) || !allocation || bytes == 0 ||
+      communicator->status != ncclSuccess || isMemory("unregistered"))
+    return ncclInvalidArgument;
+  uint64_t number = ++communicator->registrations;
+  communicator->registered[number] = {
+      allocation, reinterpret_cast<uint64_t>(memory), bytes};
+  *handle = reinterpret_cast<void *>(number);
+  return ncclSuccess;
+}
+
+int ncclCommDeregister(NcclComm communicator, void *handle) {
+  std::lock_guard<std::mutex> lock(getLock());
+  if (!getOpen().contains(communicator))
+    return ncclInvalidArgument;
+  return communicator->registered.erase(reinterpret_cast<uint64_t>(handle))
+             ? ncclSuccess
+             : ncclInvalidUsage;
+}
+
 /// Forgets a communicator.
 int close(NcclComm communicator) {
   std::shared_ptr<Communicator> state;
@@ -582,11 +656,12 @@ int close(NcclComm communicator) {
 }
 
 /// Destroys a communicator that is final: as in NCCL, one that is not would
-/// have to wait.
+/// have to wait. Its memory is deregistered before.
 int ncclCommDestroy(NcclComm communicator) {
   {
     std::lock_guard<std::mutex> lock(getLock());
-    if (getOpen().contains(communicator) && !communicator->isFinal)
+    if (getOpen().contains(communicator) &&
+        (!communicator->isFinal || !communicator->registered.empty()))
       return ncclInvalidUsage;
   }
   return close(communicator);
@@ -672,9 +747,14 @@ int add(bool sends, const void *memory, size_t count, int type, int peer,
     // A call that has not ended comes first.
     if (communicator->status != ncclSuccess)
       return ncclInvalidArgument;
+    bool isRegistered =
+        communicator->isRegistered(reinterpret_cast<uint64_t>(memory), count);
+    if (!isRegistered && isMemory("registered"))
+      return ncclInvalidUsage;
     auto bytes = const_cast<char *>(static_cast<const char *>(memory));
-    group.push_back(
-        {communicator, stream, {sends, peer, 0, count, atAddress(bytes)}});
+    group.push_back({communicator,
+                     stream,
+                     {sends, peer, 0, count, atAddress(bytes), isRegistered}});
   }
   if (groupDepth > 0)
     return ncclSuccess;

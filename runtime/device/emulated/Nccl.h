@@ -9,13 +9,16 @@
 // processes and ends on both together; the first one of two processes keeps the
 // call from ending until the other has come; transfers of a communicator are in
 // the order of their calls, whatever their streams. Sizes that differ are
-// errors, where NCCL hangs. It knows nothing of processes that have died, as
-// NCCL on one host.
+// errors, where NCCL hangs, and so is memory that is registered on one side
+// only, where nobody knows what NCCL does. It knows nothing of processes that
+// have died, as NCCL on one host.
 //
 // The environment says PENSTOCK_EMULATED_NCCL_VERSION (22809),
 // PENSTOCK_EMULATED_NCCL_ABORT=hang for a communicator that cannot be aborted,
-// and PENSTOCK_EMULATED_NCCL_SWAP=RANK:N for a process that exchanges its
-// transfer N, counted from 0, and the next one.
+// PENSTOCK_EMULATED_NCCL_SWAP=RANK:N for a process that exchanges its transfer
+// N, counted from 0, and the next one, and PENSTOCK_EMULATED_NCCL_MEMORY for
+// one that allocates no memory (none), registers none (unregistered) or
+// exchanges no other (registered).
 //===----------------------------------------------------------------------===//
 
 #ifndef PENSTOCK_RUNTIME_DEVICE_EMULATED_NCCL_H

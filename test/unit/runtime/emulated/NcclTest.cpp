@@ -323,6 +323,107 @@ TEST(EmulatedNccl, EndsTogether) {
       all(3, Good));
 }
 
+/// Two processes with memory of NCCL, of which some have registered it, send a
+/// message each way.
+std::vector<int> exchangeRegistered(std::vector<bool> haveRegistered) {
+  return runConnected(2, [&](Process &p) -> int {
+    void *memory = nullptr, *handle = nullptr;
+    REQUIRE(!driver.cuMemFree(p.memory));
+    REQUIRE(!nccl.ncclMemAlloc(&memory, Process::kBytes));
+    p.memory = reinterpret_cast<uint64_t>(memory);
+    if (haveRegistered[p.rank])
+      REQUIRE(!nccl.ncclCommRegister(p.communicator, memory, Process::kBytes,
+                                     &handle));
+    p.fill(1000, p.rank + 1, 500);
+    REQUIRE(!nccl.ncclGroupStart());
+    REQUIRE(!p.send(1000, 500, 1 - p.rank));
+    REQUIRE(!p.receive(2000, 500, 1 - p.rank));
+    REQUIRE(!nccl.ncclGroupEnd());
+    if (!p.isDone())
+      return Stuck;
+    for (unsigned char byte : p.read(2000, 500))
+      REQUIRE(byte == 2 - p.rank);
+    int status = p.settle();
+    std::string text = nccl.ncclGetLastError(p.communicator);
+    REQUIRE((status == ncclSuccess) == text.empty());
+    return status;
+  });
+}
+
+TEST(EmulatedNccl, TakesMemoryThatBothSidesHaveRegisteredOrNeither) {
+  EXPECT_EQ(exchangeRegistered({true, true}), all(2, ncclSuccess));
+  EXPECT_EQ(exchangeRegistered({false, false}), all(2, ncclSuccess));
+  EXPECT_EQ(exchangeRegistered({true, false}), all(2, ncclInvalidUsage));
+}
+
+TEST(EmulatedNccl, RegistersWhatItHasAllocated) {
+  EXPECT_EQ(
+      run(1,
+          [](const UniqueId &id, int) -> int {
+            Process p(id, 0, 1, 0);
+            REQUIRE(p.settle() == ncclSuccess);
+            void *memory = nullptr, *handle = nullptr;
+            REQUIRE(!nccl.ncclMemAlloc(&memory, 1000));
+            auto add = [&](void *from, size_t bytes) {
+              return nccl.ncclCommRegister(p.communicator, from, bytes,
+                                           &handle);
+            };
+            // Memory of the driver, and more than there is.
+            REQUIRE(add(reinterpret_cast<void *>(p.memory), 64) ==
+                    ncclInvalidArgument);
+            REQUIRE(add(memory, 1001) == ncclInvalidArgument);
+            REQUIRE(add(static_cast<char *>(memory) + 8, 992) == ncclSuccess);
+            // Whoever frees is who has allocated.
+            REQUIRE(driver.cuMemFree(reinterpret_cast<uint64_t>(memory)) ==
+                    CUDA_ERROR_INVALID_VALUE);
+            REQUIRE(nccl.ncclMemFree(reinterpret_cast<void *>(p.memory)) ==
+                    ncclUnhandledCudaError);
+            // What is registered is in use.
+            REQUIRE(nccl.ncclMemFree(memory) == ncclInvalidUsage);
+            REQUIRE(p.settle(nccl.ncclCommFinalize(p.communicator)) ==
+                    ncclSuccess);
+            REQUIRE(nccl.ncclCommDestroy(p.communicator) == ncclInvalidUsage);
+            // Once.
+            REQUIRE(!nccl.ncclCommDeregister(p.communicator, handle));
+            REQUIRE(nccl.ncclCommDeregister(p.communicator, handle) ==
+                    ncclInvalidUsage);
+            REQUIRE(!nccl.ncclMemFree(memory));
+            REQUIRE(!nccl.ncclCommDestroy(p.communicator));
+            return Good;
+          }),
+      all(1, Good));
+}
+
+TEST(EmulatedNccl, HasTheMemoryThatTheEnvironmentSays) {
+  EXPECT_EQ(
+      run(1,
+          [](const UniqueId &id, int) -> int {
+            Process p(id, 0, 1, 0);
+            REQUIRE(p.settle() == ncclSuccess);
+            void *memory = nullptr, *handle = nullptr;
+            auto set = [](const char *value) {
+              REQUIRE(!setenv("PENSTOCK_EMULATED_NCCL_MEMORY", value, 1));
+            };
+            set("none");
+            REQUIRE(nccl.ncclMemAlloc(&memory, 1000) == ncclUnhandledCudaError);
+            set("unregistered");
+            REQUIRE(!nccl.ncclMemAlloc(&memory, 1000));
+            REQUIRE(nccl.ncclCommRegister(p.communicator, memory, 1000,
+                                          &handle) == ncclInvalidArgument);
+            return Good;
+          }),
+      all(1, Good));
+  EXPECT_EQ(runConnected(2,
+                         [](Process &p) {
+                           REQUIRE(!setenv("PENSTOCK_EMULATED_NCCL_MEMORY",
+                                           "registered", 1));
+                           REQUIRE(p.send(0, 64, 1 - p.rank) ==
+                                   ncclInvalidUsage);
+                           return Good;
+                         }),
+            all(2, Good));
+}
+
 TEST(EmulatedNccl, RefusesWhatTheDocumentationForbids) {
   EXPECT_EQ(
       runConnected(
