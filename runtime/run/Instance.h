@@ -39,8 +39,10 @@ public:
   Error invite(std::string &invitation) {
     return context.transport->invite(invitation);
   }
-  Error connect(std::string_view invitation) {
-    return context.transport->connect(*localDevices.front(), invitation);
+  Error connect(std::string_view invitation,
+                const std::function<bool(bool)> &haveAll) {
+    return context.transport->connect(*localDevices.front(), invitation,
+                                      haveAll);
   }
   /// Stops what is under way between processes; they end. May not return.
   void abort() const {

@@ -362,7 +362,10 @@ Error penstock_run::connect() {
   if (peers.isRoot())
     error = instance->invite(invitation);
   invitation = peers.broadcast(std::move(invitation));
-  return error ? error : instance->connect(invitation);
+  if (error)
+    return error;
+  return instance->connect(invitation,
+                           [this](bool own) { return peers.haveAll(own); });
 }
 
 /// Gathers the arenas that all processes have allocated.

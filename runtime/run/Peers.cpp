@@ -490,6 +490,13 @@ Error Peers::agree(Error error) {
   return first;
 }
 
+bool Peers::haveAll(bool own) {
+  std::vector<std::string> all = gather(own ? "yes" : "no");
+  bool isForAll = std::ranges::all_of(
+      all, [](const std::string &each) { return each == "yes"; });
+  return broadcast(isForAll ? "yes" : "no") == "yes";
+}
+
 bool Peers::canSendSinks() {
   while (auto taken = control->take(0, kSinksTaken))
     sinksUnderWay -= ByteReader(*taken).take<int64_t>();

@@ -66,6 +66,9 @@ public:
   /// has. What follows is known to all.
   Error agree(Error error);
 
+  /// Returns true in all processes if each of them passes true.
+  bool haveAll(bool own);
+
   // What rank 0 gets from all, and gives to all; by rank.
   std::vector<std::string> gather(std::string own);
   std::string broadcast(std::string fromRoot);

@@ -15,6 +15,7 @@
 #include "runtime/transport/Endpoint.h"
 #include "runtime/transport/threads/AllReduce.h"
 
+#include <functional>
 #include <string_view>
 
 namespace penstock::runtime {
@@ -42,13 +43,21 @@ public:
   /// threads.
   virtual Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
                      const Positions &positions, bool isOversubscribed) = 0;
+  /// Allocates memory of the device of this process that messages can use
+  /// without a copy; 0 where there is none. On the thread of the device.
+  virtual Address allocate(uint64_t bytes) { return 0; }
+  /// Frees what allocate() returned, also after leave(); false for other
+  /// memory.
+  virtual bool release(Address memory) { return false; }
   /// Returns true if connect() is to be called.
   virtual bool connects() const { return false; }
   /// Creates, in rank 0, the invitation that all need to connect.
   virtual Error invite(std::string &invitation) { return {}; }
   /// Reaches the other processes, in all of which the devices are open.
-  /// `device` is the one of this process.
-  virtual Error connect(DeviceMemory &device, std::string_view invitation) {
+  /// `device` is the one of this process. `haveAll` returns true in all of them
+  /// if each passes true.
+  virtual Error connect(DeviceMemory &device, std::string_view invitation,
+                        const std::function<bool(bool)> &haveAll) {
     return {};
   }
   /// Begins a segment: channels are empty, and no device runs yet.
@@ -65,7 +74,7 @@ public:
   /// Ends a segment: the devices are done, and when it returns nothing of
   /// theirs is under way.
   virtual Error end() = 0;
-  /// Ends for good. Nothing is called after it.
+  /// Ends for good. Nothing is called after it but release().
   virtual void leave() noexcept = 0;
   /// Stops what is under way: the process ends. On a thread that may be lost
   /// with it.

@@ -171,8 +171,11 @@ Error CudaDevice::openMemory() {
   if (int status = driver->cuMemGetInfo(&free, &total))
     return describeFailure(*driver, status, "cuMemGetInfo");
   int status = CUDA_ERROR_OUT_OF_MEMORY;
-  if (bytes <= free)
-    status = driver->cuMemAlloc(&origin, std::max<uint64_t>(bytes, 1));
+  if (bytes <= free) {
+    uint64_t size = std::max<uint64_t>(bytes, 1);
+    origin = context.transport->allocate(size);
+    status = origin ? CUDA_SUCCESS : driver->cuMemAlloc(&origin, size);
+  }
   if (status == CUDA_ERROR_OUT_OF_MEMORY)
     return doesNotFit("device %u needs %llu bytes; of the %llu of GPU %d, %llu "
                       "are free",
@@ -305,7 +308,7 @@ void CudaDevice::close() {
   for (Stream stream : {compute, transfer, input, direct, sums, waves})
     if (stream)
       (void)driver->cuStreamDestroy(stream);
-  if (origin)
+  if (origin && !context.transport->release(origin))
     (void)driver->cuMemFree(origin);
   if (constants)
     (void)driver->cuMemFree(constants);

@@ -77,6 +77,25 @@ Error Communicator::open(const UniqueId &id, int rank, int size,
       "ncclCommInitRankConfig", getDeadline(seconds));
 }
 
+bool Communicator::registerMemory(uint64_t memory, uint64_t bytes) {
+  std::lock_guard<std::timed_mutex> lock(calls);
+  void *handle = nullptr;
+  if (nccl.ncclCommRegister(communicator, reinterpret_cast<void *>(memory),
+                            bytes, &handle))
+    return false;
+  // NCCL returns none where the environment forbids registration.
+  if (handle)
+    handles.push_back(handle);
+  return true;
+}
+
+void Communicator::deregisterMemory() {
+  std::lock_guard<std::timed_mutex> lock(calls);
+  for (void *handle : handles)
+    (void)nccl.ncclCommDeregister(communicator, handle);
+  handles.clear();
+}
+
 Error Communicator::warmUp(const Driver &driver, std::span<const int> peers,
                            uint64_t memory, Stream stream, double seconds) {
   constexpr uint64_t kWord = 4;
@@ -186,6 +205,7 @@ void Communicator::close() {
   if (!communicator || isAborted)
     return;
   constexpr double kSeconds = 5;
+  deregisterMemory();
   std::lock_guard<std::timed_mutex> lock(calls);
   // Where another process is gone, nothing ends.
   bool isFinal = !settle(nccl.ncclCommFinalize(communicator),

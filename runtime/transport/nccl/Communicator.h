@@ -17,6 +17,7 @@
 #include <atomic>
 #include <mutex>
 #include <span>
+#include <vector>
 
 namespace penstock::runtime::cuda {
 
@@ -29,6 +30,11 @@ public:
   /// Meets all others within so many seconds. In the context of the GPU of this
   /// process, as all that follows.
   Error open(const UniqueId &id, int rank, int size, double seconds);
+  /// Registers memory of ncclMemAlloc, of which transfers then need no copy,
+  /// where the other process has registered its own. False where NCCL cannot.
+  bool registerMemory(uint64_t memory, uint64_t bytes);
+  /// Deregisters all of it.
+  void deregisterMemory();
   /// Connects this process and each of `peers`, both ways, by a transfer of a
   /// word of `memory`, which has two for each. NCCL connects two processes when
   /// they first exchange something, host against host, and a host that waits
@@ -58,6 +64,7 @@ private:
 
   const Nccl &nccl;
   NcclComm communicator = nullptr;
+  std::vector<void *> handles; // of memory
   bool isGrouped = false;
   /// No two threads are in NCCL.
   std::timed_mutex calls;

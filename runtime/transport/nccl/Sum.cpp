@@ -85,22 +85,6 @@ uint64_t NcclSum::getRow(uint32_t summand) const {
   return rows + uint64_t(place - order.begin()) * row;
 }
 
-Error NcclSum::open(const Driver &driver) {
-  if (row == 0)
-    return {};
-  int status = driver.cuMemAlloc(&rows, getBytes());
-  if (status == CUDA_ERROR_OUT_OF_MEMORY)
-    return doesNotFit("sums over processes need %llu bytes besides the arena",
-                      (unsigned long long)getBytes());
-  return status ? describeFailure(driver, status, "cuMemAlloc") : Error();
-}
-
-void NcclSum::close(const Driver &driver) {
-  if (rows)
-    (void)driver.cuMemFree(rows);
-  rows = 0;
-}
-
 /// The values of a round come to whoever adds them up.
 Error NcclSum::gather(const Driver &driver, Communicator &communicator,
                       uint32_t type, uint64_t round, Stream stream) {

@@ -28,10 +28,10 @@ public:
 
   /// The other processes that take part.
   const std::set<int> &getPeers() const { return peers; }
-  /// Bytes of the GPU besides the arena.
+  /// Bytes of the GPU besides the arena, aligned as its rows are.
   uint64_t getBytes() const { return row * (count + 1); }
-  Error open(const Driver &driver);
-  void close(const Driver &driver);
+  /// Puts its rows there.
+  void open(uint64_t memory) { rows = memory; }
   /// Puts the sum that the device has posted on a stream.
   Error issue(const Driver &driver, Communicator &communicator,
               const SumKernels &kernels, Stream stream);

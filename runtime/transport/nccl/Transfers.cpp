@@ -18,6 +18,7 @@
 
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 
 using namespace penstock::runtime;
@@ -42,13 +43,16 @@ struct Progress {
 class Transfers final : public Transport {
 public:
   Transfers(const Nccl &nccl, const Job &job, double seconds)
-      : job(job), seconds(seconds), communicator(nccl) {}
+      : job(job), seconds(seconds), nccl(nccl), communicator(nccl) {}
 
   Error open(Endpoints &endpoints, const std::vector<AllReduce *> &sums,
              const Positions &positions, bool isOversubscribed) override;
+  Address allocate(uint64_t bytes) override;
+  bool release(Address memory) override;
   bool connects() const override { return true; }
   Error invite(std::string &invitation) override;
-  Error connect(DeviceMemory &memory, std::string_view invitation) override;
+  Error connect(DeviceMemory &memory, std::string_view invitation,
+                const std::function<bool(bool)> &haveAll) override;
   void begin() override;
   void posted(Channel &channel) override;
   void posted(AllReduce &sum) override;
@@ -68,10 +72,17 @@ private:
   void beginTransfer(uint32_t index, int64_t n);
   void endTransfer();
   std::vector<int> listPeers() const;
+  Error openRoom(size_t peers);
+  bool registerMemory();
 
   const Job job;
   const double seconds; // that connecting may take
+  const Nccl &nccl;
   Communicator communicator;
+  /// Memory that NCCL has allocated, with its bytes; complete if that is all
+  /// that messages use.
+  std::map<Address, uint64_t> blocks;
+  bool isComplete = true;
   CudaDevice *device = nullptr; // of this process, once all are open
   const Driver *driver = nullptr;
   Stream stream = nullptr;
@@ -82,7 +93,8 @@ private:
   std::vector<std::pair<AllReduce *, std::unique_ptr<NcclSum>>> sums;
   std::vector<int64_t> sumsIssued;
   SumKernels kernels;
-  uint64_t words = 0;        // for the first transfers
+  /// Rows of sums, and behind them words for the first transfers.
+  uint64_t room = 0;
   std::vector<uint32_t> ids; // of lines, then of sums
   std::unique_ptr<Progress[]> counts;
   /// Transfers on the stream, in order, between two events each. The host may
@@ -143,6 +155,24 @@ Error Transfers::open(Endpoints &endpoints, const std::vector<AllReduce *> &all,
   return {};
 }
 
+Address Transfers::allocate(uint64_t bytes) {
+  void *memory = nullptr;
+  if (nccl.ncclMemAlloc(&memory, bytes)) {
+    isComplete = false;
+    return 0;
+  }
+  auto address = reinterpret_cast<Address>(memory);
+  blocks[address] = bytes;
+  return address;
+}
+
+bool Transfers::release(Address memory) {
+  if (!blocks.erase(memory))
+    return false;
+  (void)nccl.ncclMemFree(reinterpret_cast<void *>(memory));
+  return true;
+}
+
 Error Transfers::invite(std::string &invitation) {
   UniqueId id = {};
   Error error = communicator.invite(id);
@@ -160,7 +190,37 @@ std::vector<int> Transfers::listPeers() const {
   return {peers.begin(), peers.end()};
 }
 
-Error Transfers::connect(DeviceMemory &memory, std::string_view invitation) {
+/// Allocates what messages use besides the arena.
+Error Transfers::openRoom(size_t peers) {
+  uint64_t words = 8 * std::max<uint64_t>(peers, 1);
+  uint64_t bytes = getBytes() + words;
+  room = allocate(bytes);
+  int status = room ? CUDA_SUCCESS : driver->cuMemAlloc(&room, bytes);
+  if (status == CUDA_ERROR_OUT_OF_MEMORY)
+    return doesNotFit("messages and sums over processes need %llu bytes "
+                      "besides the arena",
+                      (unsigned long long)bytes);
+  if (!status)
+    status = driver->cuMemsetD8Async(room + getBytes(), 0, words, stream);
+  if (status)
+    return describeFailure(*driver, status, "cuMemAlloc");
+  uint64_t rows = room;
+  for (auto &[sum, part] : sums) {
+    part->open(rows);
+    rows += part->getBytes();
+  }
+  return {};
+}
+
+/// Registers all memory that messages use; false where NCCL cannot.
+bool Transfers::registerMemory() {
+  return isComplete && std::ranges::all_of(blocks, [&](const auto &block) {
+           return communicator.registerMemory(block.first, block.second);
+         });
+}
+
+Error Transfers::connect(DeviceMemory &memory, std::string_view invitation,
+                         const std::function<bool(bool)> &haveAll) {
   device = static_cast<CudaDevice *>(&memory);
   const Gpu &gpu = device->getGpu();
   driver = &gpu.driver;
@@ -173,23 +233,20 @@ Error Transfers::connect(DeviceMemory &memory, std::string_view invitation) {
     return {PENSTOCK_PEER_FAILED, "rank 0 could not start NCCL"};
   std::memcpy(id.bytes, invitation.data(), sizeof(id.bytes));
   std::vector<int> peers = listPeers();
-  uint64_t bytes = 8 * std::max<uint64_t>(peers.size(), 1);
-  int status = driver->cuMemAlloc(&words, bytes);
-  if (!status)
-    status = driver->cuMemsetD8Async(words, 0, bytes, stream);
-  if (status)
-    return describeFailure(*driver, status, "cuMemAlloc");
+  if (Error error = openRoom(peers.size()))
+    return error;
   if (!sums.empty())
     if (Error error = kernels.open(*driver))
-      return error;
-  for (auto &[sum, part] : sums)
-    if (Error error = part->open(*driver))
       return error;
 
   // 2. All processes.
   if (Error error = communicator.open(id, job.rank, job.size, seconds))
     return error;
-  return communicator.warmUp(*driver, peers, words, stream, seconds);
+  // No transfer may have memory that is registered on one side only.
+  if (!haveAll(registerMemory()))
+    communicator.deregisterMemory();
+  return communicator.warmUp(*driver, peers, room + getBytes(), stream,
+                             seconds);
 }
 
 void Transfers::begin() {
@@ -313,12 +370,10 @@ void Transfers::leave() noexcept {
   for (Event event : idleEvents)
     (void)driver->cuEventDestroy(event);
   idleEvents.clear();
-  for (auto &[sum, part] : sums)
-    part->close(*driver);
   kernels.close(*driver);
-  if (words)
-    (void)driver->cuMemFree(words);
-  words = 0;
+  if (room && !release(room))
+    (void)driver->cuMemFree(room);
+  room = 0;
 }
 
 std::vector<TransferCount> Transfers::count() const {
