@@ -76,6 +76,18 @@ def gather(helper, s):
             [tensor(helper, "table", rows.astype("f4"))], ["y"])
 
 
+def scatter(helper, s):
+    def shape(name, *sizes):
+        return tensor(helper, name, numpy.array(sizes, dtype="i8"))
+    return ([helper.make_node("Reshape", ["x", "rows"], ["updates"]),
+             helper.make_node("Reshape", ["i", "column"], ["places"]),
+             helper.make_node("ConstantOfShape", ["sums"], ["zero"]),
+             helper.make_node("ScatterND", ["zero", "places", "updates"], ["sum"], reduction="add"),
+             helper.make_node("Reshape", ["sum", "one"], ["y"])],
+            [shape("rows", s["n"], s["m"]), shape("column", s["n"], 1), shape("sums", s["v"], s["m"]),
+             shape("one", 1, s["v"], s["m"])], ["y"])
+
+
 def cumulative(helper, s):
     return ([helper.make_node("CumSum", ["x", "a"], ["y"])],
             [tensor(helper, "a", numpy.int64(2))], ["y"])
@@ -101,6 +113,9 @@ KERNELS = [
     Kernel("transpose", 0.75, unary("Transpose", perm=[0, 2, 1]), floats("n", "m"), **MATRIX),
     Kernel("gather", 0.75, gather, lambda s: {"i": ("i8", (s["n"],), s["v"])},
            {"n": 131072, "v": 50257, "m": 768}, {"n": 37, "v": 29, "m": 12}),
+    Kernel("scatter", 0.40, scatter,
+           lambda s: {"x": ("f4", (s["n"], s["m"]), None), "i": ("i8", (s["n"],), s["v"])},
+           {"n": 131072, "v": 50257, "m": 768}, {"n": 75, "v": 29, "m": 37}),
     Kernel("max-pool", 0.70, unary("MaxPool", kernel_shape=[3, 3], strides=[2, 2],
                                    pads=[1, 1, 1, 1]), floats("c", "h", "w"), **IMAGES),
     Kernel("cumulative", 0, cumulative, floats("n", "m"), **MATRIX),
