@@ -90,8 +90,7 @@ bool isDense(Value buffer) {
   return type.getLayout().isIdentity() && type.hasStaticShape();
 }
 
-/// Finds an epilogue in an op on dense buffers, which nothing else reads or
-/// writes.
+/// Reads an epilogue of an op on dense buffers with one result.
 std::optional<Epilogue> readEpilogue(Operation *next) {
   auto op = dyn_cast_or_null<linalg::GenericOp>(next);
   if (!op || !op.hasPureBufferSemantics() || op.getNumDpsInits() != 1 ||

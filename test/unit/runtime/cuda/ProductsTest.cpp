@@ -9,6 +9,7 @@
 
 #include "runtime/device/cuda/Products.h"
 #include "GemmCases.h"
+#include "InstalledCublasLt.h"
 #include "TestStream.h"
 #include "penstock/cuda.h"
 #include "runtime/device/cuda/Libraries.h"
@@ -375,25 +376,10 @@ TEST_F(CudaProductsTest, MultipliesBf16) {
 // The real library takes what we ask of its descriptors; to choose and run, it
 // wants a GPU.
 TEST_F(CudaProductsTest, InstalledLibraryTakesDescriptors) {
-  cuda::emulatedLibraries = nullptr;
-  const cuda::CublasLt *installed = nullptr;
-  Error error = cuda::loadCublasLt(installed);
-  cuda::emulatedLibraries = &libraries;
-  if (error)
-    GTEST_SKIP() << error.text;
-  ASSERT_GE(installed->cublasLtGetVersion(), 120000u);
-  functions = *installed;
-  functions.cublasLtCreate = emulated::cublasLt.cublasLtCreate;
-  functions.cublasLtDestroy = emulated::cublasLt.cublasLtDestroy;
-  functions.cublasLtMatmulAlgoGetHeuristic =
-      [](cuda::CublasLtHandle, cuda::MatmulDescriptor, cuda::MatrixLayout,
-         cuda::MatrixLayout, cuda::MatrixLayout, cuda::MatrixLayout,
-         cuda::MatmulPreference, int, cuda::MatmulChoice *, int *count) {
-        *count = 1;
-        return int(cuda::CUBLAS_STATUS_SUCCESS);
-      };
-  functions.cublasLtMatmulAlgoConfigGetAttribute =
-      emulated::cublasLt.cublasLtMatmulAlgoConfigGetAttribute;
+  std::string reason = loadInstalledCublasLt(functions);
+  if (!reason.empty())
+    GTEST_SKIP() << reason;
+  ASSERT_GE(functions.cublasLtGetVersion(), 120000u);
   penstock_gemm_descriptor gemm =
       makeCase({2, 3}, 6, 6, 4, {72, 4, 12, 1}, {72, 4, 1, 12}, {108, 36, 6, 1},
                true)
