@@ -658,6 +658,8 @@ TEST_F(GraphTest, RejectsWhatAGraphCannotRepeat) {
   }).join();
   EXPECT_EQ(driver.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
   EXPECT_EQ(driver.cuGraphDestroy(graph), CUDA_SUCCESS);
+  driver.cuEventDestroy(event);
+  driver.cuEventDestroy(before);
   close();
 }
 
