@@ -414,9 +414,11 @@ void Products::tryEpilogue(const penstock_gemm_descriptor &gemm,
                                   operands.b, operands.a, operands.c, algorithm,
                                   operands.workspace, trial.getStream());
   };
-  // A bias is an element for each row of what the library sees.
+  // A bias is an element for each row of what the library sees. The library
+  // may look at its address, which is aligned as that of the workspace.
   if (product.calls.isExchanged && product.calls.batch == 1 &&
       product.calls.offsets.size() == 1 && !product.addEpilogue(epilogue) &&
+      !(epilogue.has_bias && product.setBias(product.workspace)) &&
       product.takes(handle, product.whole, algorithm) &&
       trial.run(gemm, epilogue, product.workspaceBytes, multiply))
     ++applied;
