@@ -13,7 +13,8 @@ and what was said. An MPI that is not installed has no columns.
 
 With --emulated, devices are emulated GPUs, each with a process of its own, between
 which NCCL moves the messages; --ranks says nothing. Besides the MPIs there is a
-launcher `none`, which sets the variables of torchrun.
+launcher `none`, which sets the variables of torchrun. NCCL has one order of all
+messages, which hetpipe has not: that row is left out unless it is asked for.
 """
 
 import argparse
@@ -118,7 +119,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("penstockc")
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--rows", nargs="*", default=list(ROWS))
+    parser.add_argument("--rows", nargs="*")
     parser.add_argument("--ranks", default="1,2,3,4")
     parser.add_argument("--mpi", nargs="*", default=list(LAUNCHERS))
     parser.add_argument("--steps", type=int, default=12)
@@ -132,7 +133,9 @@ def main():
     print(f"{'':18}" + "".join(f"{mpi:>9} {ranks or 'D'}"
                                for mpi, ranks in columns))
     cells = 0
-    for name in options.rows:
+    for name in options.rows or ROWS:
+        if name == "hetpipe" and options.emulated and not options.rows:
+            continue
         model, flags = ROWS[name]
         file, _, _, size, loss = MODELS[model]
         report = options.folder / "report.json"
