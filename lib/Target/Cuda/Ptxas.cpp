@@ -66,7 +66,10 @@ FailureOr<std::string> cuda::assemble(StringRef ptx, const GpuArch &arch,
         text && !(*text)->getBuffer().empty())
       message = (*text)->getBuffer().rtrim().str();
     std::replace(message.begin(), message.end(), '\n', ' ');
-    return emitError(loc) << assembler << " failed: " << message;
+    return emitError(loc)
+           << assembler << " failed: " << message
+           << "; name another with --ptxas, or --ptxas=none, and the driver "
+              "of the GPU compiles the kernels";
   }
   auto result = llvm::MemoryBuffer::getFile(binary, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
