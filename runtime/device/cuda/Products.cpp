@@ -257,7 +257,8 @@ bool Products::Prepared::takes(CublasLtHandle handle,
 int Products::Prepared::setBias(Address bias) const {
   const void *pointer = toPointer(bias);
   return library.cublasLtMatmulDescSetAttribute(
-      whole, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof(pointer));
+      whole, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+      static_cast<const void *>(&pointer), sizeof(pointer));
 }
 
 int Products::Prepared::multiply(CublasLtHandle handle,

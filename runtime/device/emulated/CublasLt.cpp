@@ -82,7 +82,7 @@ static_assert(sizeof(Algorithm) <= sizeof(MatmulAlgorithm));
 template <typename T> int assign(T &to, const void *value, size_t bytes) {
   if (!value || bytes != sizeof(T))
     return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(&to, value, bytes);
+  std::memcpy(static_cast<void *>(&to), value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 
