@@ -22,7 +22,7 @@ extern "C" {
 #define PENSTOCK_STATIC_ASSERT _Static_assert
 #endif
 
-#define PENSTOCK_ABI_VERSION 21u
+#define PENSTOCK_ABI_VERSION 22u
 
 /* Exit codes of every executable and return codes of the embedding API. */
 enum {
