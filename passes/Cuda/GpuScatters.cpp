@@ -14,6 +14,7 @@
 #include "passes/Cuda/KernelOp.h"
 #include "passes/Cuda/LaunchSizes.h"
 #include "passes/Cuda/Passes.h"
+#include "passes/Cuda/RowTeams.h"
 #include "passes/Cuda/ScalarBody.h"
 #include "passes/Cuda/ThreadLoops.h"
 
@@ -28,8 +29,6 @@ using namespace mlir;
 using namespace penstock;
 
 namespace {
-
-constexpr int64_t kWarp = 32;
 
 /// Indices of a loop that are worth a vote.
 constexpr int64_t kFewestIndices = 4;
@@ -129,7 +128,7 @@ bool ScatterMapper::isScatter() {
   end = *getConstantIntValue(loop.getUpperBound());
   if (end - begin < kFewestIndices)
     return false;
-  // What precedes the guard, other lanes do for this one.
+  // Other lanes do for this one all that precedes the guard.
   for (Operation &op : loop.getBody()->getOperations()) {
     if (&op == guard)
       break;
@@ -161,8 +160,8 @@ void ScatterMapper::writeSearch(IRMapping mapping) {
   };
 
   // 1. An index per lane.
-  auto chunks =
-      scf::ForOp::create(builder, loc, index(begin), index(end), index(kWarp));
+  auto chunks = scf::ForOp::create(builder, loc, index(begin), index(end),
+                                   index(kWarpThreads));
   builder.setInsertionPointToStart(chunks.getBody());
   Value first = chunks.getInductionVar();
   Value own = arith::AddIOp::create(builder, loc, first, lane);
@@ -241,16 +240,17 @@ LogicalResult ScatterMapper::map() {
   int64_t owners = counts.front();
   counts.erase(counts.begin());
   int64_t elements = ShapedType::getNumElements(counts);
-  int64_t parts = (elements + kWarp - 1) / kWarp;
+  int64_t parts = (elements + kWarpThreads - 1) / kWarpThreads;
   FailureOr<SmallVector<Value>> numbers =
-      createThreads(builder, loc, kernel, {owners, parts, kWarp});
+      createThreads(builder, loc, kernel, {owners, parts, kWarpThreads});
   if (failed(numbers))
     return failure();
   lane = (*numbers)[2];
   Value element = arith::AddIOp::create(
       builder, loc,
-      arith::MulIOp::create(builder, loc, (*numbers)[1], index(kWarp)), lane);
-  if (elements % kWarp)
+      arith::MulIOp::create(builder, loc, (*numbers)[1], index(kWarpThreads)),
+      lane);
+  if (elements % kWarpThreads)
     hasElement = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
                                        element, index(elements));
 

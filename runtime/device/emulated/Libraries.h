@@ -21,8 +21,8 @@
 
 namespace penstock::runtime::emulated {
 
-/// How cuBLASLt adds a bias and bounds sums by zero, which its documentation
-/// does not say to the bit. Tests set it while nothing runs.
+/// Rounding of cuBLASLt's epilogues, which its documentation does not describe
+/// to the bit. Tests set it while nothing runs.
 enum class EpilogueKind {
   LikeKernels,
   DropsNaN,       ///< The larger of NaN and zero is zero.

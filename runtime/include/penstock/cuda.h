@@ -3,7 +3,7 @@
 // Part of the Penstock project, under the Apache License v2.0 with LLVM
 // Exceptions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `config` of a product or convolution points to where a GPU runs it. The
+// The struct that `config` of a product or convolution on a GPU points to. The
 // compiler writes it from #cuda.gemm and #cuda.conv; nothing but the GPU's
 // device reads it. The workspace is the scratch of the call.
 //===----------------------------------------------------------------------===//

@@ -323,8 +323,8 @@ TEST(EmulatedNccl, EndsTogether) {
       all(3, Good));
 }
 
-/// Two processes with memory of NCCL, of which some have registered it, send a
-/// message each way.
+/// Sends a message between two processes with memory of NCCL, in both
+/// directions. Some have registered it.
 std::vector<int> exchangeRegistered(std::vector<bool> haveRegistered) {
   return runConnected(2, [&](Process &p) -> int {
     void *memory = nullptr, *handle = nullptr;
